@@ -12,6 +12,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
@@ -19,22 +20,16 @@ import (
 func bucket(b *testing.B) (*s3test.Server, s3blob.Config) {
 	b.Helper()
 	srv, err := s3test.New()
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	b.Cleanup(func() { srv.Close() })
-	if err := srv.MakeBucket(b.Context(), "files"); err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, srv.MakeBucket(b.Context(), "files"))
 	return srv, srv.Config("files")
 }
 
 func bucketService(b *testing.B, c s3blob.Config, redirect bool) string {
 	b.Helper()
 	s, err := s3blob.New(c)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	b.Cleanup(func() { s.Close() })
 	return durableOn(b, s, redirect)
 }
@@ -66,15 +61,11 @@ func BenchmarkBucketUpload(b *testing.B) {
 	srv, c := bucket(b)
 	b.Run("S3 alone", func(b *testing.B) {
 		client, err := srv.Client()
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		b.SetBytes(bucketFile)
 		for b.Loop() {
 			id, err := client.NewMultipartUpload(b.Context(), "files", "alone", minio.PutObjectOptions{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			parts := make([]minio.CompletePart, bucketParts)
 			var wg sync.WaitGroup
 			for i := range parts {
@@ -126,9 +117,7 @@ func BenchmarkBucketDownload(b *testing.B) {
 			b.SetBytes(bucketFile)
 			for b.Loop() {
 				resp, err := http.Get(base + "/v1/download/" + key)
-				if err != nil {
-					b.Fatal(err)
-				}
+				systest.NoError(b, err)
 				n, err := io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				if err != nil || n != bucketFile {

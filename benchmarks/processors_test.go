@@ -19,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A bench is one operation.
@@ -83,9 +84,7 @@ func BenchmarkProcessors(b *testing.B) {
 	engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir()})
 	defer engines.Close()
 	reg, err := fileops.NewRegistry(engines.Actions()...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	for _, bm := range benches {
 		b.Run(bm.name, func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
 	}
@@ -97,13 +96,9 @@ func BenchmarkIsolated(b *testing.B) {
 	for _, isolate := range []string{"false", "basic", "true"} {
 		engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir(), Isolate: isolate != "false", NoNamespaces: isolate == "basic", FFmpeg: standard.None, LibreOffice: standard.None, Chromium: standard.None})
 		defer engines.Close()
-		if err := engines.Ready(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, engines.Ready(b.Context()))
 		reg, err := fileops.NewRegistry(engines.Actions()...)
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		for _, bm := range append([]bench{
 			{"jpg-png-3MP", "convert", convert("png"), photo(2000, 1500)},
 			{"jpg-webp-3MP", "convert", convert("webp"), photo(2000, 1500)},
@@ -150,9 +145,7 @@ func newRun(b *testing.B, reg *fileops.Registry, name string, args fileops.Args,
 			out += f.Size()
 			return fileops.ToDir(dir).Put(ctx, f.Named(fmt.Sprintf("%d-%s", n.Add(1)%4, f.Name())))
 		})
-		if err := (&fileops.Runner{TempDir: dir}).Do(b.Context(), action, params, sink, files...); err != nil {
-			b.Error(err)
-		}
+		systest.Check(b, (&fileops.Runner{TempDir: dir}).Do(b.Context(), action, params, sink, files...))
 		return out
 	}
 }
@@ -162,9 +155,7 @@ func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Ar
 	var in, out int64
 	for _, p := range paths {
 		st, err := os.Stat(p)
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		in += st.Size()
 	}
 	run := newRun(b, reg, name, args, paths)
@@ -198,9 +189,7 @@ func TestMain(m *testing.M) {
 func must[T any](v T, err error) func(*testing.B) T {
 	return func(b *testing.B) T {
 		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		return v
 	}
 }
@@ -236,9 +225,7 @@ func made(b *testing.B, name, action string, args fileops.Args, in []string) []s
 	engines := standard.Probe(b.Context(), nil)
 	defer engines.Close()
 	reg, err := fileops.NewRegistry(engines.Actions()...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	var files []*fileops.File
 	var formats []format.Format
 	for _, p := range in {
@@ -246,15 +233,11 @@ func made(b *testing.B, name, action string, args fileops.Args, in []string) []s
 		files, formats = append(files, f), append(formats, f.Format())
 	}
 	a, params, err := reg.Resolve(action, formats, args)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		return fileops.ToDir(set.Dir).Put(ctx, f.Named(name))
 	})
-	if err := new(fileops.Runner).Do(b.Context(), a, params, sink, files...); err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, new(fileops.Runner).Do(b.Context(), a, params, sink, files...))
 	return []string{path}
 }
 

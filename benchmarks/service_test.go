@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
@@ -33,9 +34,7 @@ func copying() fileops.Action {
 func durable(b *testing.B) (base string) {
 	b.Helper()
 	blobs, err := fsblob.New(filepath.Join(b.TempDir(), "blobs"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	b.Cleanup(func() { blobs.Close() })
 	return durableOn(b, blobs, false)
 }
@@ -45,26 +44,20 @@ func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
 	b.Helper()
 	dir := b.TempDir()
 	db, err := sqlstore.Open(b.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{copying()}, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
 		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir, Limits: httpapi.Limits{Queued: 1 << 30},
 		RedirectDownloads: redirect,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- svc.Run(ctx) }()
 	srv := httptest.NewServer(svc)
 	b.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
+		systest.Check(b, <-done)
 		srv.Close()
 		db.Close()
 	})
@@ -73,16 +66,12 @@ func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
 
 func call(b *testing.B, method, url string, body io.Reader, size int64) (*http.Response, map[string]any) {
 	req, err := http.NewRequest(method, url, body)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	if size > 0 {
 		req.ContentLength = size
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	raw, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || resp.StatusCode != 200 {
@@ -95,9 +84,7 @@ func call(b *testing.B, method, url string, body io.Reader, size int64) (*http.R
 
 func post(b *testing.B, base, path string, body any) map[string]any {
 	j, err := json.Marshal(body)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	_, m := call(b, "POST", base+"/api/v1/"+path, bytes.NewReader(j), 0)
 	return m
 }
@@ -166,9 +153,7 @@ func BenchmarkDownload(b *testing.B) {
 	b.SetBytes(size)
 	for b.Loop() {
 		resp, err := http.Get(base + "/v1/download/" + key)
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		n, err := io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if err != nil || n != size {

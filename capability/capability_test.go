@@ -11,6 +11,7 @@ import (
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func registry(t testing.TB) *fileops.Registry {
@@ -27,9 +28,7 @@ func registry(t testing.TB) *fileops.Registry {
 		act("lock", []format.Format{format.PDF}, fileops.Schema{fileops.Secret("password", "Password that opens the result.")}),
 		act("zip", []format.Format{format.Any}, nil),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return reg
 }
 

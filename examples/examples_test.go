@@ -28,9 +28,7 @@ import (
 func build(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := systest.Build(path, "./"+name); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, systest.Build(path, "./"+name))
 	return path
 }
 
@@ -42,9 +40,7 @@ func serve(t *testing.T, name string) string {
 	cmd.Env = append(os.Environ(), "API_KEY=secret-key", "ADDR="+addr)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -75,9 +71,7 @@ func client(t *testing.T, bin, base string, args ...string) (dir, out string) {
 func sample(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("files", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return path
 }
 
@@ -141,13 +135,9 @@ func TestCustomActionIsBounded(t *testing.T) {
 	header.WriteString("\x89PNG\r\n\x1a\n\x00\x00\x00\r")
 	ihdr := []byte("IHDR\x00\x01\x86\xa0\x00\x01\x86\xa0\x08\x02\x00\x00\x00")
 	header.Write(ihdr)
-	if err := binary.Write(&header, binary.BigEndian, crc32.ChecksumIEEE(ihdr)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, binary.Write(&header, binary.BigEndian, crc32.ChecksumIEEE(ihdr)))
 	header.WriteString("\x00\x00\x00\x00IEND\xaeB`\x82")
-	if err := os.WriteFile(large, header.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(large, header.Bytes(), 0o600))
 	cmd := exec.Command(bin, base, "grayscale", large)
 	cmd.Env = append(os.Environ(), "API_KEY=secret-key")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "more than the limit of 50000000") {
@@ -170,13 +160,9 @@ func TestShort(t *testing.T) {
 	for _, path := range []string{"customaction/main.go", "customengine/main.go", "customstore/store.go", "ownauth/main.go"} {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, nil, 0) // without comments
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var code bytes.Buffer
-		if err := printer.Fprint(&code, fset, file); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, printer.Fprint(&code, fset, file))
 		_, body, _ := strings.Cut(code.String(), "\n)\n")
 		lines := 0
 		for line := range strings.Lines(body) {
@@ -217,9 +203,7 @@ func TestOwnAuth(t *testing.T) {
 	var file struct {
 		Key string `json:"file_key"`
 	}
-	if err := json.Unmarshal([]byte(started), &file); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal([]byte(started), &file))
 	del, _ := http.NewRequest("DELETE", base+"/api/v1/files/"+file.Key, nil)
 	del.AddCookie(&http.Cookie{Name: "session", Value: "cookie-of-ada"})
 	get(t, del, 200)
@@ -237,9 +221,7 @@ func TestOwnAuth(t *testing.T) {
 func get(t *testing.T, req *http.Request, want int) string {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != want {
@@ -263,14 +245,8 @@ func TestSingle(t *testing.T) {
 // The program in the README equals the tested program.
 func TestREADME(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := os.ReadFile(filepath.Join("embed", "main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := systest.ReadFile(t, filepath.Join("..", "README.md"))
+	src := systest.ReadFile(t, filepath.Join("embed", "main.go"))
 	_, body, ok := strings.Cut(string(src), "func main()")
 	if want := fmt.Sprintf("```go\nfunc main()%s```", body); !ok || !strings.Contains(string(readme), want) {
 		t.Errorf("the README does not show examples/embed as it is:\n%s", want)
@@ -280,16 +256,10 @@ func TestREADME(t *testing.T) {
 // The programs in docs/embedding.md that link to an example are parts of it.
 func TestEmbedding(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile(filepath.Join("..", "docs", "embedding.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := systest.ReadFile(t, filepath.Join("..", "docs", "embedding.md"))
 	seen := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`(?s)\(\.\./examples/([a-z/_]+\.go)\)[^\n]*\n\n`+"```go\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
-		src, err := os.ReadFile(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := systest.ReadFile(t, m[1])
 		flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 		if !strings.Contains(flat(string(src)), flat(m[2])) {
 			t.Errorf("%s has not what embedding.md shows of it:\n%s", m[1], m[2])
@@ -316,10 +286,7 @@ func TestDeploy(t *testing.T) {
 	}
 	setting := regexp.MustCompile(`FILEWRIGHT_[A-Z_]+`)
 	for name, calls := range map[string][]string{"Dockerfile": {"serve"}, "compose.yaml": {"health"}, "filewright.service": {"serve"}} {
-		b, err := os.ReadFile(filepath.Join("deploy", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, filepath.Join("deploy", name))
 		named := setting.FindAllString(string(b), -1)
 		if len(named) == 0 {
 			t.Errorf("%s has no setting", name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestFile(t *testing.T) {
@@ -76,9 +77,7 @@ func TestFileReaders(t *testing.T) {
 		}
 		return job.WriteBytes("r.txt", []byte("x"))
 	}, fileops.Bytes("mem.txt", []byte(content)), fileops.Path(writeFile(t, "disk.txt", content)))
-	if err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, err)
 }
 
 func TestNames(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // onAny is a joint action on files of any format.
@@ -80,9 +81,7 @@ func TestJobPath(t *testing.T) {
 					}
 					return job.WriteBytes("r.txt", []byte("x"))
 				}, in)
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 				if b, err := os.ReadFile(path); err != nil || string(b) != content {
 					t.Errorf("the input became %q, %v", b, err)
 				}
@@ -117,9 +116,7 @@ func TestJobPathOfSeveral(t *testing.T) {
 		}
 		return job.WriteBytes("r.txt", []byte("x"))
 	}, ins...)
-	if err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, err)
 }
 
 // A symbolic link is resolved once: engines and sinks see a regular file.
@@ -127,13 +124,9 @@ func TestJobSymbolicLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const content = "behind the link"
-	if err := os.WriteFile(filepath.Join(dir, "target"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "target"), []byte(content), 0o600))
 	link := filepath.Join(dir, "link.txt")
-	if err := os.Symlink("target", link); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Symlink("target", link))
 	c, err := runJob(t, func(job *fileops.Job) error {
 		p, err := job.Path(job.Input())
 		if err != nil {
@@ -171,9 +164,7 @@ func TestJobWrite(t *testing.T) {
 						return nil
 					})
 				}, fileops.Bytes("a", nil))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if c.names[0] != "out.txt" || c.contents[0] != string(content) || c.onDisk[0] != (size > 1<<20) {
 					t.Errorf("got %s of %d bytes, on disk %v", c.names[0], len(c.contents[0]), c.onDisk[0])
 				}
@@ -202,9 +193,7 @@ func TestJobResults(t *testing.T) {
 		)
 		return err
 	}, fileops.Bytes("mem.txt", []byte("4")), fileops.Path(writeFile(t, "disk.txt", "5")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !slices.Equal(c.names, []string{"a.txt", "b.txt", "c.txt", "mem.txt", "disk.txt", "a.txt"}) || !slices.Equal(c.contents, []string{"1", "2", "3", "4", "5", "6"}) {
 		t.Errorf("got %v, %v", c.names, c.contents)
 	}
@@ -222,9 +211,7 @@ func TestJobResults(t *testing.T) {
 				default:
 					err = job.WriteFile(name, func(p string) error { return os.WriteFile(p, fmt.Append(nil, i), 0o600) })
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 			})
 		}
 		wg.Wait()
@@ -287,7 +274,5 @@ func TestJobLogAndParams(t *testing.T) {
 		}
 		return job.Keep(job.Input())
 	}), nil, new(collector), fileops.Bytes("a", nil))
-	if err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // action is an action that does nothing.
@@ -36,9 +37,7 @@ func testRegistry(t testing.TB) *fileops.Registry {
 		action(fileops.Spec{Name: "merge", Engine: "pdf", Joint: true, Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}}}}),
 		action(fileops.Spec{Name: "zip", Engine: "zip", Joint: true, Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}}}}),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return reg
 }
 
@@ -107,9 +106,7 @@ func TestResolveTogether(t *testing.T) {
 	reg, err := fileops.NewRegistry(action(fileops.Spec{Name: "x", Accepts: []fileops.Accept{
 		{Formats: formats, Params: fileops.Schema{flag("a")}}, {Formats: formats, Params: fileops.Schema{flag("b")}},
 	}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	_, _, err = reg.Resolve("x", formats, fileops.Args{"a": true, "b": true})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v", err)
@@ -155,9 +152,7 @@ func TestRegistryLists(t *testing.T) {
 	// Changing the caller's list does not change the registry.
 	list := []fileops.Action{action(fileops.Spec{Name: "a", Accepts: []fileops.Accept{{Formats: []format.Format{"pdf"}}}})}
 	reg, err = fileops.NewRegistry(list...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	list[0] = nil
 	if got := reg.Names(); !reflect.DeepEqual(got, []string{"a"}) {
 		t.Errorf("names are %v", got)

@@ -55,9 +55,7 @@ func leftover(t *testing.T, dir string) {
 func writeFile(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -246,9 +244,7 @@ func TestRunChecksInputs(t *testing.T) {
 func TestRunBadInputs(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe.txt")
-	if err := systest.Mkfifo(pipe); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, systest.Mkfifo(pipe))
 	never := onText(func(context.Context, *fileops.Job) error { t.Error("the action ran"); return nil })
 	for name, in := range map[string]*fileops.File{
 		"missing": fileops.Path("/no/such/file.txt"), "directory": fileops.Path(t.TempDir()).Named("a.txt"), "pipe": fileops.Path(pipe),
@@ -375,9 +371,7 @@ func TestProgress(t *testing.T) {
 		wg.Wait()
 		return job.Keep(job.Input())
 	}), nil, new(collector), fileops.Bytes("a.txt", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(got) < 4 || !slices.Equal(got[:2], []float64{0.2, 0.3}) || got[len(got)-1] != 1 {
 		t.Errorf("got %v", got)
 	}
@@ -495,9 +489,7 @@ func TestChain(t *testing.T) {
 			var c collector
 			var progress []float64
 			r := fileops.Runner{TempDir: scratch, Progress: func(p float64) { progress = append(progress, p) }}
-			if err := r.Run(t.Context(), fileops.Chain(spec, tt.steps...), nil, &c, fileops.Path(path)); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, r.Run(t.Context(), fileops.Chain(spec, tt.steps...), nil, &c, fileops.Path(path)))
 			if !slices.Equal(c.names, tt.names) || !slices.Equal(c.contents, tt.contents) || slices.Contains(c.onDisk, !tt.onDisk) {
 				t.Errorf("got %v, on disk %v", c.names, c.onDisk)
 			}
@@ -556,16 +548,12 @@ func TestToDir(t *testing.T) {
 			t.Parallel()
 			dir, scratch := t.TempDir(), t.TempDir()
 			content := strings.Repeat("x", size)
-			if err := os.WriteFile(filepath.Join(dir, "out.txt"), []byte("old"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(filepath.Join(dir, "out.txt"), []byte("old"), 0o600))
 			r := fileops.Runner{TempDir: scratch}
 			err := r.Run(t.Context(), onText(func(_ context.Context, job *fileops.Job) error {
 				return job.Write("some/where/out.txt", func(w io.Writer) error { _, err := io.WriteString(w, content); return err })
 			}), nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for name, want := range map[string]string{"out.txt": "old", "out-2.txt": content} {
 				if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 					t.Errorf("%s: %d bytes, %v", name, len(b), err)
@@ -582,9 +570,7 @@ func TestToDir(t *testing.T) {
 		path := writeFile(t, "in.txt", "content")
 		keep := onText(func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
 		for _, dir := range []string{t.TempDir(), filepath.Dir(path)} { // also into the input's own directory
-			if err := fileops.Run(t.Context(), keep, nil, fileops.ToDir(dir), fileops.Path(path)); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, fileops.Run(t.Context(), keep, nil, fileops.ToDir(dir), fileops.Path(path)))
 			for _, p := range []string{path, filepath.Join(dir, "in.txt")} {
 				if b, err := os.ReadFile(p); err != nil || string(b) != "content" {
 					t.Errorf("%s: %q, %v", p, b, err)
@@ -599,9 +585,7 @@ func TestToDir(t *testing.T) {
 			return job.WriteBytes(job.Input().Name(), []byte("result"))
 		})
 		for range 2 {
-			if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(filepath.Dir(path)), fileops.Path(path)); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, fileops.Run(t.Context(), write, nil, fileops.ToDir(filepath.Dir(path)), fileops.Path(path)))
 		}
 		for name, want := range map[string]string{"in.txt": "content", "in-2.txt": "result", "in-3.txt": "result"} {
 			if b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name)); err != nil || string(b) != want {
@@ -628,9 +612,7 @@ func TestToDir(t *testing.T) {
 			write := onText(func(_ context.Context, job *fileops.Job) error {
 				return job.Write("a.txt", func(w io.Writer) error { _, err := w.Write(bytes.Repeat([]byte("x"), size)); return err })
 			})
-			if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)))
 			if es, err := os.ReadDir(dir); err != nil || len(es) != i+1 {
 				t.Errorf("%v, %v", es, err)
 			}
@@ -653,13 +635,9 @@ func TestToDir(t *testing.T) {
 	t.Run("a directory is in the way", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(dir, "a.txt", "x"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.MkdirAll(filepath.Join(dir, "a.txt", "x"), 0o700))
 		write := onText(func(_ context.Context, job *fileops.Job) error { return job.WriteBytes("a.txt", []byte("x")) })
-		if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)))
 		if b, err := os.ReadFile(filepath.Join(dir, "a-2.txt")); err != nil || string(b) != "x" {
 			t.Errorf("%q, %v", b, err)
 		}
@@ -668,9 +646,7 @@ func TestToDir(t *testing.T) {
 		t.Parallel()
 		// A file on another file system is copied. /dev/shm is a separate file system.
 		scratch, err := os.MkdirTemp("/dev/shm", "fileops-test-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		t.Cleanup(func() { os.RemoveAll(scratch) })
 		dir := t.TempDir()
 		content := strings.Repeat("y", 2<<20)
@@ -764,9 +740,7 @@ func TestMessageOfPaths(t *testing.T) {
 	dir := t.TempDir()
 	keep := onText(func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
 	missing, here := filepath.Join(dir, "no.txt"), filepath.Join(dir, "dir.txt")
-	if err := os.Mkdir(here, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Mkdir(here, 0o700))
 	const internal = "the file could not be processed because of an internal error"
 	for name, tt := range map[string]struct {
 		in   *fileops.File

@@ -17,6 +17,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // everything has a parameter of every kind.
@@ -128,9 +129,7 @@ func TestSchemaParse(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			want := fileops.Args{"level": "less", "dpi": 150.0, "deep": false}
 			maps.Copy(want, tt.want)
 			if got := p.Args(); !reflect.DeepEqual(got, want) {
@@ -160,9 +159,7 @@ func toFloat(v any) float64 { f, _ := v.(float64); return f }
 func TestParams(t *testing.T) {
 	t.Parallel()
 	p, err := everything().Parse(fileops.Args{"convert_to": "pdf", "dpi": 300, "offset": -0.5, "deep": true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if p.Get("convert_to") != "pdf" || p.Get("level") != "less" || p.Get("free") != "" || p.Get("dpi") != "" || p.Get("none") != "" {
 		t.Error("Get")
 	}
@@ -192,9 +189,7 @@ func TestParams(t *testing.T) {
 func TestParamsHideSecrets(t *testing.T) {
 	t.Parallel()
 	p, err := everything().Parse(fileops.Args{"convert_to": "pdf", "password": "s3cret"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	type holder struct {
 		Name   string
 		Params fileops.Params
@@ -205,9 +200,7 @@ func TestParamsHideSecrets(t *testing.T) {
 		slog.New(h).With("params", p).Info("x")
 	}
 	asJSON, err := json.Marshal(holder{"x", p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	outs := map[string]string{"String": p.String(), "LogValue": p.LogValue().String(), "log": log.String(), "JSON": string(asJSON)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		outs[verb] = fmt.Sprintf(verb, p)
@@ -237,9 +230,7 @@ func TestParamsHideSecrets(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	b, err := json.MarshalIndent(everything().Options(), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	want := `{
  "convert_to": ["pdf", "PNG"],
  "level": ["less", "more"],
@@ -253,9 +244,7 @@ func TestOptions(t *testing.T) {
  "password": {"type": "string", "description": "Opens it.", "format": "password", "writeOnly": true, "minLength": 1, "maxLength": 1024, "required": false}
 }`
 	var got, wanted any
-	if err := errors.Join(json.Unmarshal(b, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, errors.Join(json.Unmarshal(b, &got), json.Unmarshal([]byte(want), &wanted)))
 	if !reflect.DeepEqual(got, wanted) {
 		t.Errorf("got %s", b)
 	}
@@ -269,18 +258,12 @@ func TestJSONSchema(t *testing.T) {
 	t.Parallel()
 	compile := func(s fileops.Schema) *jsonschema.Schema {
 		b, err := json.Marshal(s.JSONSchema())
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		c := jsonschema.NewCompiler()
 		c.DefaultDraft(jsonschema.Draft2020)
-		if err := c.AddResource("https://example.com/s.json", doc); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, c.AddResource("https://example.com/s.json", doc))
 		return c.MustCompile("https://example.com/s.json")
 	}
 	full := compile(everything())
@@ -293,18 +276,14 @@ func TestJSONSchema(t *testing.T) {
 		`{"convert_to":"pdf","deep":true}`, `{"convert_to":"pdf","deep":0}`, `{"convert_to":"pdf","password":""}`, `{"convert_to":"pdf","password":"x"}`,
 	} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		_, perr := everything().Parse(v.(map[string]any))
 		if serr := full.Validate(v); (serr == nil) != (perr == nil) {
 			t.Errorf("%s: the schema says %v, Parse says %v", text, serr, perr)
 		}
 	}
 	none := compile(nil)
-	if err := none.Validate(map[string]any{}); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, none.Validate(map[string]any{}))
 	if err := none.Validate(map[string]any{"x": true}); err == nil {
 		t.Error("a schema without parameters accepts one")
 	}

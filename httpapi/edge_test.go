@@ -53,13 +53,9 @@ func (a *api) initiate(t *testing.T, key string, size int) string {
 func (a *api) wire(t *testing.T, method, target string, size int, headers ...string) net.Conn {
 	t.Helper()
 	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	conn, err := net.Dial("tcp", a.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n", method, u.RequestURI(), size, strings.Join(append(headers, ""), "\r\n"))
 	return conn
@@ -107,9 +103,7 @@ func TestSlowSenders(t *testing.T) {
 			go func() { defer close(sent); trickle(conn, tt.every, done) }()
 			conn.SetReadDeadline(time.Now().Add(2 * time.Minute)) // of the test, if the server does not close the connection
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			b, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != tt.status {
 				t.Fatalf("%d %s %v, want %d", resp.StatusCode, b, err, tt.status)
@@ -148,9 +142,7 @@ func TestSlowSenders(t *testing.T) {
 	t.Run("connection used again", func(t *testing.T) {
 		t.Parallel()
 		conn, err := net.Dial("tcp", a.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer conn.Close()
 		r := bufio.NewReader(conn)
 		for i := range 3 {
@@ -192,16 +184,12 @@ func get(t *testing.T, base, path string) (net.Conn, *bufio.Reader, *http.Respon
 		return c.Control(func(fd uintptr) { systest.SetReadBuffer(fd, 4<<10) })
 	}}
 	conn, err := d.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-a\r\n\r\n", path)
 	r := bufio.NewReaderSize(conn, 512)
 	resp, err := http.ReadResponse(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return conn, r, resp
 }
 
@@ -211,9 +199,7 @@ func TestSlowReaders(t *testing.T) {
 		"memory": func(t *testing.T) blob.Store { return memblob.New() },
 		"file system": func(t *testing.T) blob.Store {
 			s, err := fsblob.New(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			t.Cleanup(func() { s.Close() })
 			return s
 		},
@@ -361,18 +347,8 @@ func TestRateLimit(t *testing.T) {
 		t.Helper()
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", a.URL+"/api/v1/formats", nil)
 		req.Header.Set("Authorization", "Bearer "+key)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b); err != nil {
-			t.Error(err)
-		}
+		resp, b := systest.Send(t, req)
+		systest.Check(t, a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b))
 		return resp
 	}
 	left := func(resp *http.Response) string {
@@ -414,14 +390,10 @@ func TestInvalidKeys(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+key)
 		}
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer resp.Body.Close()
 		b, _ := io.ReadAll(resp.Body)
-		if err := a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b))
 		return resp.StatusCode
 	}
 	for i, tt := range []struct {
@@ -510,20 +482,10 @@ func TestForeignIsUnknown(t *testing.T) {
 				body = strings.NewReader(tt.body(id))
 			}
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, a.URL+path, body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			req.Header.Set("Authorization", "Bearer key-b")
 			req.Header.Set("X-Request-Id", "same")
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			b, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp, b := systest.Send(t, req)
 			for _, varies := range []string{"Date", "RateLimit-Remaining", "RateLimit-Reset"} {
 				resp.Header.Del(varies)
 			}
@@ -565,9 +527,7 @@ func TestForeignIsUnknown(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer "+key)
 		req.Header.Set("Idempotency-Key", "one")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer resp.Body.Close()
 		var m map[string]any
 		if err := json.NewDecoder(resp.Body).Decode(&m); err != nil || resp.StatusCode != 200 {

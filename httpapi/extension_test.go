@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const helloDocument = `
@@ -130,17 +131,13 @@ func TestExtension(t *testing.T) {
 	}
 	// The extension shares the document, the page and the metrics.
 	resp, err := http.Get(a.URL + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	var doc struct {
 		Tags  []struct{ Name string }
 		Paths map[string]map[string]any
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&doc); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.NewDecoder(resp.Body).Decode(&doc))
 	if item := doc.Paths["/api/v1/hello/{name}"]; item["x-no-alias"] != true || doc.Tags[len(doc.Tags)-2].Name != "Greetings" {
 		t.Errorf("in the document: %v, tags %v", item, doc.Tags)
 	}
@@ -161,9 +158,7 @@ func TestExtensionMistakes(t *testing.T) {
 		_, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Extensions: []func(*httpapi.Service) httpapi.Extension{extension}})
 		return err
 	}
-	if err := with("", httpapi.Route{Method: "GET", Path: "/api/v1/hello", Handler: http.NotFound}); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, with("", httpapi.Route{Method: "GET", Path: "/api/v1/hello", Handler: http.NotFound}))
 	for name, err := range map[string]error{
 		"a path that there is":      with("", httpapi.Route{Method: "GET", Path: "/api/v1/formats", Handler: http.NotFound}),
 		"no path":                   with("", httpapi.Route{Method: "GET", Path: "hello", Handler: http.NotFound}),

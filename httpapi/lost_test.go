@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
@@ -43,26 +44,18 @@ func TestContentLost(t *testing.T) {
 			blobs := &linkedBlobs{Store: memblob.New()}
 			a := serve(t, httpapi.Config{Blobs: blobs, RedirectDownloads: redirect})
 			gone, truncated, kept := a.upload(t, "key-a", "gone.txt", "hello"), a.upload(t, "key-a", "short.txt", "hello"), a.upload(t, "key-a", "kept.txt", "hello")
-			if err := blobs.Delete(t.Context(), "files/"+gone); err != nil {
-				t.Fatal(err)
-			}
-			if err := blobs.Put(t.Context(), "files/"+truncated, strings.NewReader("hell"), 4); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, blobs.Delete(t.Context(), "files/"+gone))
+			systest.NoError(t, blobs.Put(t.Context(), "files/"+truncated, strings.NewReader("hell"), 4))
 			client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 			ask := func(method, key string, header ...string) *http.Response {
 				req, err := http.NewRequestWithContext(t.Context(), method, a.URL+"/v1/download/"+key, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				req.Header.Set("Authorization", "Bearer key-a")
 				if len(header) > 0 {
 					req.Header.Set(header[0], header[1])
 				}
 				resp, err := client.Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				resp.Body.Close()
 				return resp
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -34,9 +35,7 @@ func TestNode(t *testing.T) {
 	shared.Engines = []httpapi.Engine{{Name: "go", Version: "1"}}
 	shared.Checks = map[string]func(context.Context) error{"disk": func(context.Context) error { return nil }}
 	node, err := httpapi.NewNode(shared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	key := a.upload(t, "key-a", "a.txt", "hello")
 	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, key))
 	ctx, stop := context.WithCancel(context.Background())
@@ -56,9 +55,7 @@ func TestNode(t *testing.T) {
 		w := httptest.NewRecorder()
 		node.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 		b, err := io.ReadAll(w.Result().Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return w.Code, string(b)
 	}
 	if st, body := get("GET", "/healthz"); st != 200 || !strings.Contains(body, `"status":"ok"`) {
@@ -104,9 +101,7 @@ func TestRegisterer(t *testing.T) {
 		}
 	}
 	families, err := host.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	found := make(map[string]int)
 	for _, f := range families {
 		found[f.GetName()] = len(f.GetMetric())

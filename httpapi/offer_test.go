@@ -12,6 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // TestOffer checks that a service without actions offers clients the actions of others while those
@@ -19,9 +20,7 @@ import (
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Shared: true, Concurrency: map[string]int{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	zip := fileops.Func(fileops.Spec{
 		Name: "zip", Engine: "elsewhere", Family: "archive", Summary: "Zips.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}},
@@ -61,9 +60,7 @@ func TestOffer(t *testing.T) {
 		}
 	}
 	unknown()
-	if err := svc.Offer([]fileops.Action{zip}, []httpapi.Engine{{Name: "elsewhere", Version: "1"}}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, svc.Offer([]fileops.Action{zip}, []httpapi.Engine{{Name: "elsewhere", Version: "1"}}))
 	check(true)
 	if err := svc.Offer([]fileops.Action{fileops.Func(fileops.Spec{Name: "Bad Name"}, nil)}, nil); err == nil {
 		t.Error("an action with a bad name was offered")
@@ -73,12 +70,8 @@ func TestOffer(t *testing.T) {
 		Name: "zip", Engine: "go", Family: "archive", Summary: "Zips.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.PNG}}},
 	}, func(context.Context, *fileops.Job) error { return nil })
-	if err := svc.Offer([]fileops.Action{other}, nil); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, svc.Offer([]fileops.Action{other}, nil))
 	check(false)
-	if err := svc.Offer(nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, svc.Offer(nil, nil))
 	unknown()
 }

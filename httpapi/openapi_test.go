@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/worker"
 	"github.com/filewright/filewright/upload"
 )
@@ -53,9 +54,7 @@ func sampleActions() []fileops.Action {
 func sampleRegistry(t testing.TB) *fileops.Registry {
 	t.Helper()
 	reg, err := fileops.NewRegistry(sampleActions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return reg
 }
 
@@ -63,13 +62,9 @@ func sampleRegistry(t testing.TB) *fileops.Registry {
 func described(t testing.TB, envelope Envelope) (openAPI, map[string]any) {
 	t.Helper()
 	o, err := describeAPI(sampleRegistry(t), envelope, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(o.json))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return o, v.(map[string]any)
 }
 
@@ -77,9 +72,7 @@ func sampleService(t testing.TB, cfg Config) *Service {
 	t.Helper()
 	cfg.Auth, cfg.Actions = AllowAll(), sampleActions()
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return s
 }
 
@@ -238,9 +231,7 @@ func TestOpenAPIExamples(t *testing.T) {
 		c.DefaultDraft(jsonschema.Draft2020)
 		c.AssertFormat()
 		const name = "https://example.com/openapi.json"
-		if err := c.AddResource(name, doc); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, c.AddResource(name, doc))
 		examples := 0
 		check := func(at string, schemaAt string, v any) {
 			examples++
@@ -302,9 +293,7 @@ func TestOpenAPIActions(t *testing.T) {
 	}
 	asJSON := func(v any) (out any) {
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if out, err = jsonschema.UnmarshalJSON(bytes.NewReader(b)); err != nil {
 			t.Fatal(err)
 		}
@@ -346,9 +335,7 @@ func TestOpenAPIActions(t *testing.T) {
 	// The action selects the schema of a request.
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	if err := c.AddResource("https://example.com/openapi.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.AddResource("https://example.com/openapi.json", doc))
 	schema := c.MustCompile("https://example.com/openapi.json#/components/schemas/Do")
 	const key = `"k3v7mzq2d5yhw6tcn4xrfa7p2e"`
 	for _, tt := range []struct {
@@ -366,9 +353,7 @@ func TestOpenAPIActions(t *testing.T) {
 		{`{"action":"fold","file_keys":[` + key + `]}`, false},
 	} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if err := schema.Validate(v); (err == nil) != tt.ok {
 			t.Errorf("%s: got %v, want valid %v", tt.body, err, tt.ok)
 		}
@@ -383,13 +368,9 @@ func TestOpenAPIActions(t *testing.T) {
 func TestOpenAPIWithoutActions(t *testing.T) {
 	t.Parallel()
 	reg, err := fileops.NewRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	o, err := describeAPI(reg, EnvelopeDual, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, err := apicheck.New(o.json); err != nil {
 		t.Error(err)
 	}
@@ -461,9 +442,7 @@ func TestOpenAPIEnvelopes(t *testing.T) {
 	for _, envelope := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
 		o, _ := described(t, envelope)
 		check, err := apicheck.New(o.json)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, as := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
 			s := &Node{cfg: Config{Envelope: as}}
 			for _, tt := range []struct {
@@ -499,17 +478,11 @@ func TestOpenAPIForms(t *testing.T) {
 		t.Error("the document is not the same every time")
 	}
 	var fromJSON, fromYAML any
-	if err := json.Unmarshal(o.json, &fromJSON); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(o.yaml, &fromYAML); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(o.json, &fromJSON))
+	systest.NoError(t, yaml.Unmarshal(o.yaml, &fromYAML))
 	a, _ := json.Marshal(fromJSON)
 	b, err := json.Marshal(fromYAML)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !bytes.Equal(a, b) {
 		t.Error("the JSON and the YAML document differ")
 	}
@@ -524,9 +497,7 @@ func TestOpenAPIHandlers(t *testing.T) {
 	t.Parallel()
 	s := sampleService(t, Config{})
 	check, err := apicheck.New(s.offered.Load().openAPI.json)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for path, contentType := range map[string]string{
 		"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/docs": "text/html; charset=utf-8",
 	} {
@@ -543,9 +514,7 @@ func TestOpenAPIHandlers(t *testing.T) {
 				if method == http.MethodHead {
 					body = nil // net/http would drop it
 				}
-				if err := check.Response(method, path, w.Code, w.Header(), body); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, check.Response(method, path, w.Code, w.Header(), body))
 				return w
 			}
 			w := get("GET", "")
@@ -578,9 +547,7 @@ func TestDocsPage(t *testing.T) {
 	s.ServeHTTP(w, r)
 	page := w.Body.String()
 	tree, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	ids := make(map[string]int)
 	var links []string
 	var style string
@@ -683,9 +650,7 @@ func TestDocsPageEscapesItsAddress(t *testing.T) {
 		t.Error("the address is not escaped")
 	}
 	u, err := url.Parse("https://files.example/base/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	w = httptest.NewRecorder()
 	sampleService(t, Config{BaseURL: u}).ServeHTTP(w, httptest.NewRequest("GET", "/docs", nil))
 	if !strings.Contains(w.Body.String(), "BASE=https://files.example/base\n") {
@@ -737,21 +702,15 @@ func TestOpenAPIRealResponses(t *testing.T) {
 		Engines: []Engine{{Name: "test", Version: "1.0"}, {Name: "gone", Err: context.Canceled, Hint: "install it"}},
 		Checks:  map[string]func(context.Context) error{"store": func(context.Context) error { return nil }},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	check, err := apicheck.New(s.offered.Load().openAPI.json)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
 	defer func() {
 		stop()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-ran)
 	}()
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -763,9 +722,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 			target = server.URL + target
 		}
 		r, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		r.Header.Set("Authorization", auth)
 		if method == http.MethodPost {
 			r.Header.Set("Content-Type", "application/json")
@@ -774,17 +731,13 @@ func TestOpenAPIRealResponses(t *testing.T) {
 			r.Header.Set(headers[i], headers[i+1])
 		}
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer resp.Body.Close()
 		var b bytes.Buffer
 		if _, err := b.ReadFrom(resp.Body); err != nil {
 			t.Fatal(err)
 		}
-		if err := check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, b.Bytes()); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, b.Bytes()))
 		if resp.StatusCode != want {
 			t.Fatalf("%s %s: got %d, want %d: %s", method, target, resp.StatusCode, want, b.String())
 		}

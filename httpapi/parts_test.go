@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func initiate(size int64, parts int) string {
@@ -58,9 +59,7 @@ func TestManyParts(t *testing.T) {
 		a := serve(t, httpapi.Config{Envelope: envelope})
 		body := initiate(parts*5<<20, parts)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", a.URL+"/api/v1/initiate-upload", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer key-a")
 		req.Header.Set("Idempotency-Key", "once")
 		replay := req.Clone(t.Context())
@@ -68,9 +67,7 @@ func TestManyParts(t *testing.T) {
 		var keys []any
 		for _, req := range []*http.Request{req, replay} {
 			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			raw, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {

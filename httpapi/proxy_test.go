@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Without a key, an upload has the same response as an unknown file key.
@@ -21,22 +22,12 @@ func TestDownloadWithoutKey(t *testing.T) {
 	answer := func(method, key, credential string) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, a.URL+"/v1/download/"+key, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		req.Header.Set("X-Request-Id", "same")
 		if credential != "" {
 			req.Header.Set("Authorization", "Bearer "+credential)
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp, body := systest.Send(t, req)
 		resp.Header.Del("Date")
 		for name := range resp.Header {
 			if strings.HasPrefix(strings.ToLower(name), "ratelimit-") {
@@ -74,20 +65,14 @@ func TestTransferEncodingCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn, err := net.Dial("tcp", a.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer conn.Close()
-			if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 			// By the Content-Length the body is "0\r\n\r\n"; either way another request follows.
 			fmt.Fprintf(conn, "POST /api/v1/do HTTP/1.1\r\nHost: x\r\n%s\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", tt.length)
 			r := bufio.NewReader(conn)
 			resp, err := http.ReadResponse(r, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 				t.Fatal(err)
 			}
@@ -112,21 +97,11 @@ func TestHostHeader(t *testing.T) {
 	a := serve(t, httpapi.Config{TrustProxy: true})
 	status := func(host, forwarded string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", a.URL+"/api/v1/initiate-upload", strings.NewReader(`{"file_name":"a.txt","size":5,"mime_type":"text/plain"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		req.Host = host
 		req.Header.Set("Authorization", "Bearer key-a")
 		req.Header.Set("X-Forwarded-Host", forwarded)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp, body := systest.Send(t, req)
 		return resp.StatusCode, string(body)
 	}
 	for _, host := range []string{"files.example", "files.example:8080", "127.0.0.1:1", "[::1]", "[2001:db8::1]:443", "my_upstream", "localhost."} {

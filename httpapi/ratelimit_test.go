@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/httpapi/internal/gcra"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestGuardIsBounded(t *testing.T) {
@@ -69,17 +70,11 @@ func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	old, err := newFingerprints([][]byte{one})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	replaced, err := newFingerprints([][]byte{two, one})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	other, err := newFingerprints([][]byte{two})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	body := []byte(`{"action":"lock","parameters":{"password":"1234"}}`)
 	f := old.of(body)
 	sum := sha256.Sum256(body)
@@ -110,9 +105,7 @@ func BenchmarkRateLimit(b *testing.B) {
 			if err == nil {
 				err = s.limit(w, p)
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 		}
 	})
 }

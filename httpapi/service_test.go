@@ -83,9 +83,7 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 		cfg.Auth = httpapi.StaticKeys("key-a", "key-b")
 	}
 	svc, err := httpapi.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	a.svc = svc
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -117,19 +115,9 @@ func (a *api) call(t *testing.T, key, method, path, body string) (int, map[strin
 		path = a.URL + path
 	}
 	req, err := http.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp, raw := systest.Send(t, req)
 	if err := a.check.Response(method, req.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, req.URL.Path, err, raw)
 	}
@@ -206,9 +194,7 @@ func TestSecretsAreSealed(t *testing.T) {
 	file := a.upload(t, "key-a", "a.txt", "hello")
 	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md","password":"very secret"}}`, file))
 	op, err := store.Get(t.Context(), m["main_task_id"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(op.Args) == 0 || bytes.Contains(op.Args, []byte("secret")) || bytes.Contains(op.Args, []byte("convert_to")) {
 		t.Errorf("stored parameters %q", op.Args)
 	}
@@ -289,9 +275,7 @@ func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, 
 	ops = status.NewMemStore()
 	results = func() (out []*upload.File) {
 		for f, err := range cfg.Files.ExpiredBefore(t.Context(), time.Now().Add(1e4*time.Hour)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if f.Task != "" {
 				out = append(out, f)
 			}
@@ -301,9 +285,7 @@ func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, 
 
 	cfg.Operations = brokenFinish{ops}
 	svc, err := httpapi.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- svc.Run(ctx) }()
@@ -530,15 +512,11 @@ func TestQuotaAgain(t *testing.T) {
 	a := serve(t, httpapi.Config{Quota: q})
 	for range 2 {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", a.URL+"/api/v1/initiate-upload", strings.NewReader(`{"file_name":"a.txt","size":6,"mime_type":"text/plain"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer key-a")
 		r.Header.Set("Idempotency-Key", "1")
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != 200 {
 			t.Fatal(resp.Status)
@@ -620,9 +598,7 @@ func (s slowStore) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, err
 func TestStoppedAtOnce(t *testing.T) {
 	t.Parallel()
 	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Files: slowStore{new(upload.MemStore)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := svc.Run(ctx); err != nil {
@@ -703,9 +679,7 @@ func TestHiddenDetails(t *testing.T) {
 	defer internal.Close()
 	for path, want := range map[string]string{"/readyz": `"dependencies"`, "/metrics": `filewright_dependency_up{dependency="database"} 1`, "/healthz": "ok", "/api/v1/formats": "404"} {
 		resp, err := http.Get(internal.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		b, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || !strings.Contains(string(b), want) {
@@ -796,9 +770,7 @@ func TestSandboxIsShown(t *testing.T) {
 		t.Errorf("%d %v", st, got)
 	}
 	resp, err := http.Get(a.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "\nfilewright_sandbox_tier 1\n") {
 		t.Errorf("no tier in the metrics: %v", err)
@@ -888,9 +860,7 @@ func TestCancelledHalfway(t *testing.T) {
 		t.Errorf("after cancelling: %v", m)
 	}
 	resp, err := http.Get(a.URL + first(m)["download_link"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 || string(b) != "done" {
 		t.Errorf("download: %d %q %v", resp.StatusCode, b, err)

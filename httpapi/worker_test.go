@@ -15,6 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -31,19 +32,13 @@ func (a *api) metric(t *testing.T, pattern string) float64 {
 func (a *api) metrics(t *testing.T, pattern string) (sum float64, ok bool) {
 	t.Helper()
 	resp, err := http.Get(a.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^`+pattern+` (\S+)$`).FindAllStringSubmatch(string(body), -1) {
 		f, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		sum, ok = sum+f, true
 	}
 	return sum, ok

@@ -133,12 +133,12 @@ go_toolchain() {
 	)
 }
 
-# go_tools builds the S3 server of the tests, or the release tool, into the build cache of Go.
+# go_tools builds the S3 server of the tests, or the release tools, into the build cache of Go.
 go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
 	elif [ "$mode" = release ]; then
-		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null)
+		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null && GOFLAGS='' GOWORK=off go tool -n cyclonedx-gomod >/dev/null)
 	fi
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -43,7 +44,7 @@ func TestOverflow(t *testing.T) {
 				running, most := 0, 0
 				first := make(map[string]time.Duration)
 				start := time.Now()
-				tr, err := status.New(status.Config{
+				tr := newTracker(t, status.Config{
 					Store: s, Limits: map[string]int{"pdf": tt.limit},
 					Dispatcher:  status.NewLocal(s, &status.LocalOptions{OverflowWait: tt.wait}),
 					WorkTimeout: func(string) time.Duration { return -1 }, QueueTimeout: -1, Retention: -1, Exclusive: true,
@@ -63,12 +64,7 @@ func TestOverflow(t *testing.T) {
 						return status.Outcome{}
 					}),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan error, 1)
-				go func() { done <- tr.Run(ctx, 0) }()
+				stop := run(t, tr, 0)
 				submit := func(owner string, n int) {
 					op := status.Operation{Owner: owner, Action: "convert"}
 					for range n {
@@ -89,10 +85,7 @@ func TestOverflow(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				submit("carol", 1)
 				time.Sleep(2*long + time.Minute)
-				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
+				stop()
 				for owner, want := range tt.want {
 					if got := first[owner].Truncate(time.Second); got != want {
 						t.Errorf("%s starts after %v, want %v", owner, got, want)
@@ -113,7 +106,7 @@ func TestNoOverflowAmongShortItems(t *testing.T) {
 		var mu sync.Mutex
 		running, most := 0, 0
 		s := status.NewMemStore()
-		tr, err := status.New(status.Config{
+		tr := newTracker(t, status.Config{
 			Store: s, Limits: map[string]int{"pdf": 2}, Exclusive: true,
 			Dispatcher: status.NewLocal(s, &status.LocalOptions{OverflowWait: 2 * time.Second}),
 			Handler: status.HandlerFunc(func(context.Context, *status.Claim, func(float64)) status.Outcome {
@@ -128,22 +121,14 @@ func TestNoOverflowAmongShortItems(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- tr.Run(ctx, 0) }()
+		stop := run(t, tr, 0)
 		for _, owner := range []string{"a", "b", "c", "d"} {
 			if _, err := tr.Submit(t.Context(), status.Operation{Owner: owner, Items: slices.Repeat([]status.Item{{Queue: "pdf"}}, 50)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 		if most != 2 {
 			t.Errorf("%d items ran at once, want 2", most)
 		}
@@ -158,7 +143,7 @@ func TestReleaseLater(t *testing.T) {
 		start := time.Now()
 		var starts []time.Duration
 		s := status.NewMemStore()
-		tr, err := status.New(status.Config{
+		tr := newTracker(t, status.Config{
 			Store: s, MaxAttempts: 2, Exclusive: true,
 			Dispatcher: status.NewLocal(s, &status.LocalOptions{Every: time.Second}), // reads the store in the meantime
 			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
@@ -172,16 +157,9 @@ func TestReleaseLater(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- tr.Run(ctx, 0) }()
+		stop := run(t, tr, 0)
 		op, err := tr.Submit(t.Context(), status.Operation{Owner: "o", Items: []status.Item{{Queue: "pdf"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if op, err = tr.Wait(t.Context(), "o", op.ID); err != nil || op.State != status.Completed {
 			t.Errorf("%+v, %v", op, err)
 		}
@@ -192,10 +170,7 @@ func TestReleaseLater(t *testing.T) {
 		if !slices.Equal(starts, want) {
 			t.Errorf("it was started at %v, want %v", starts, want)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }
 
@@ -204,16 +179,13 @@ func TestQueueFullRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := status.NewMemStore()
-		tr, err := status.New(status.Config{
+		tr := newTracker(t, status.Config{
 			Store: s, Limits: map[string]int{"pdf": 1}, MaxQueued: 100, MaxQueuedPerOwner: 40, Exclusive: true,
 			Handler: status.HandlerFunc(func(context.Context, *status.Claim, func(float64)) status.Outcome {
 				time.Sleep(500 * time.Millisecond) // two per second
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		submit := func(owner string, n int) error {
 			_, err := tr.Submit(t.Context(), status.Operation{Owner: owner, Items: slices.Repeat([]status.Item{{Queue: "pdf"}}, n)})
 			return err
@@ -229,9 +201,7 @@ func TestQueueFullRetryAfter(t *testing.T) {
 				t.Errorf("%s, %d items: %+v, want %v to %v", owner, n, *full, least, most)
 			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- tr.Run(ctx, 0) }()
+		stop := run(t, tr, 0)
 		for i := range 3 {
 			if err := submit(fmt.Sprint("owner", i), 40); (err != nil) != (i == 2) {
 				t.Fatalf("owner %d: %v", i, err)
@@ -240,20 +210,13 @@ func TestQueueFullRetryAfter(t *testing.T) {
 		refused("owner0", 40, true, time.Second, time.Minute) // before the rate is known
 		time.Sleep(20 * time.Second)                          // 40 of 80 are gone, 20 of each
 		refused("owner0", 40, true, 15*time.Second, 25*time.Second)
-		if err := submit("owner2", 40); err != nil {
-			t.Error(err)
-		}
-		if err := submit("owner3", 20); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, submit("owner2", 40))
+		systest.Check(t, submit("owner3", 20))
 		// 100 items are queued, and about two start per second.
 		refused("owner4", 10, false, 4*time.Second, 6*time.Second)
 		if _, err := tr.Get(t.Context(), "owner4", "none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -62,7 +63,7 @@ func TestParallelLimit(t *testing.T) {
 		s := &limited{MemStore: status.NewMemStore(), limit: limit}
 		var mu sync.Mutex
 		running, most := make(map[string]int), make(map[string]int)
-		tr, err := status.New(status.Config{
+		tr := newTracker(t, status.Config{
 			Store: s, Limits: map[string]int{"pdf": places, "image": places}, Exclusive: true, Retention: -1,
 			Dispatcher: status.NewLocal(s, &status.LocalOptions{OverflowWait: 2 * work}),
 			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
@@ -77,12 +78,7 @@ func TestParallelLimit(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- tr.Run(ctx, 0) }()
+		stop := run(t, tr, 0)
 		start := time.Now()
 		submit := func(owner string, n int) *status.Operation {
 			op := status.Operation{Owner: owner, Action: "convert"}
@@ -90,9 +86,7 @@ func TestParallelLimit(t *testing.T) {
 				op.Items = append(op.Items, status.Item{Queue: []string{"pdf", "image"}[i%2]})
 			}
 			got, err := tr.Submit(t.Context(), op)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return got
 		}
 		wait := func(op *status.Operation) time.Duration {
@@ -130,9 +124,6 @@ func TestParallelLimit(t *testing.T) {
 		if d := wait(submit("alice", 8*places)); d > 6*work {
 			t.Errorf("items took %v after the limit was lifted", d)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }

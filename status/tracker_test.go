@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -33,27 +34,15 @@ func onStores(t *testing.T, test func(t *testing.T, s status.Store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		systest.NoError(t, err)
+		systest.AtEnd(t, db.Close)
 		test(t, db.Operations())
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: pgtest.New(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		systest.NoError(t, err)
+		systest.AtEnd(t, db.Close)
 		test(t, db.Operations())
 	})
 }
@@ -74,9 +63,7 @@ type handler = status.HandlerFunc
 func newTracker(t *testing.T, cfg status.Config) *status.Tracker {
 	t.Helper()
 	tr, err := status.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return tr
 }
 
@@ -106,18 +93,14 @@ func operation(owner string, queues ...string) status.Operation {
 func submit(t *testing.T, tr *status.Tracker, owner string, queues ...string) *status.Operation {
 	t.Helper()
 	op, err := tr.Submit(t.Context(), operation(owner, queues...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return op
 }
 
 func wait(t *testing.T, tr *status.Tracker, op *status.Operation) *status.Operation {
 	t.Helper()
 	got, err := tr.Wait(t.Context(), op.Owner, op.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !got.State.Final() {
 		t.Fatalf("operation is %s, want it final", got.State)
 	}
@@ -128,9 +111,7 @@ func wait(t *testing.T, tr *status.Tracker, op *status.Operation) *status.Operat
 func until(t *testing.T, tr *status.Tracker, op *status.Operation, ok func(*status.Operation) bool) *status.Operation {
 	t.Helper()
 	for got, err := range tr.Watch(t.Context(), op.Owner, op.ID) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if ok(got) {
 			return got
 		}
@@ -365,9 +346,7 @@ func TestCancelQueued(t *testing.T) {
 		}
 		for range 2 {
 			op, err := tr.Cancel(t.Context(), "alice", second.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			equal(t, "codes", codes(op), []string{status.CodeCancelled, status.CodeCancelled})
 			if op.State != status.Failed || finals.Load() != 1 {
 				t.Errorf("operation is %s, %d were told of as final; want failed and 1", op.State, finals.Load())
@@ -486,9 +465,7 @@ func TestPanic(t *testing.T) {
 		request := operation("alice", "good", "bad")
 		request.Origin = status.Origin{Request: "r1", Key: "k1"}
 		op, err := tr.Submit(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		equal(t, "codes", codes(wait(t, tr, op)), []string{"", status.CodeInternal})
 		if want := "request_id=r1 operation=" + op.ID + " item=1 account=alice key=k1"; !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %s: %s", want, &log)
@@ -553,9 +530,7 @@ func TestStop(t *testing.T) {
 		close(enough)
 		stop()
 		got, err := first.Get(t.Context(), "alice", op.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var states []status.State
 		for _, it := range got.Items {
 			states = append(states, it.State)
@@ -680,9 +655,7 @@ func TestCrashLoop(t *testing.T) {
 		op, err := s.Create(t.Context(), &status.Operation{
 			ID: "x", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for range 2 {
 			if _, err := s.Claim(t.Context(), status.Ref{Operation: "x"}, "dead", time.Hour); err != nil {
 				t.Fatal(err)
@@ -899,13 +872,9 @@ func TestQueueFull(t *testing.T) {
 			if err == nil {
 				_, err = tr.Cancel(t.Context(), "bob", op.ID)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 		}
-		if err := try("dave", 5); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, try("dave", 5))
 
 		// Concurrent calls do not exceed the limit.
 		tr = newTracker(t, status.Config{Store: s, MaxQueued: 20})
@@ -1221,9 +1190,7 @@ func TestWatchRate(t *testing.T) {
 			wg.Go(func() {
 				n := 0
 				for _, err := range tr.Watch(t.Context(), "alice", op.ID) {
-					if err != nil {
-						t.Error(err)
-					}
+					systest.Check(t, err)
 					n++
 				}
 				if n < 10 || n > 50 {

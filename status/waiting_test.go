@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -37,9 +38,7 @@ func TestWaiting(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		got, err := tr.Get(t.Context(), "alice", op.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if w := got.Items[0].Waiting; w == nil || w.Reason != status.WaitStorage || !w.Since.Equal(start) {
 			t.Errorf("the item waits for %+v, want the storage since %v", w, start)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -40,9 +41,7 @@ func BenchmarkUpload(b *testing.B) {
 		}
 		completing += time.Since(begin)
 		b.StopTimer()
-		if err := e.Delete(b.Context(), "alice", f.Key); err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, e.Delete(b.Context(), "alice", f.Key))
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(completing.Microseconds())/1000/float64(b.N), "ms/complete")

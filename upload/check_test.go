@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -53,23 +54,17 @@ func TestCheck(t *testing.T) {
 		add := func(name, content string, expires time.Time) *upload.File {
 			t.Helper()
 			f, err := e.Add(ctx, upload.File{Owner: "alice", Size: int64(len(content)), Expires: expires}, strings.NewReader(content), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			names[f.Key] = name
 			return f
 		}
 		put := func(key, content string) {
 			t.Helper()
-			if err := e.blobs.Put(ctx, key, strings.NewReader(content), int64(len(content))); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.blobs.Put(ctx, key, strings.NewReader(content), int64(len(content))))
 		}
 		remove := func(key string) {
 			t.Helper()
-			if err := e.blobs.Delete(ctx, key); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.blobs.Delete(ctx, key))
 		}
 		begin := func(name string, parts int) (*upload.File, []*url.URL) {
 			f, urls := e.start(10, parts)
@@ -83,9 +78,7 @@ func TestCheck(t *testing.T) {
 				etags = append(etags, e.put(urls[i], d))
 			}
 			f, _, err := e.Complete(ctx, "alice", f.Key, "", "", list(etags...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return f
 		}
 		for range 5 {
@@ -100,9 +93,7 @@ func TestCheck(t *testing.T) {
 		e.put(urls[0], noise(7)) // a separate object on every store
 		e.put(urls[1], noise(3))
 		expired := add("expired", "abc", e.clock.now().Add(time.Hour))
-		if err := e.Delete(ctx, "alice", add("deleted", "abc", time.Time{}).Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.Delete(ctx, "alice", add("deleted", "abc", time.Time{}).Key))
 		e.clock.advance(2 * time.Hour)
 		if _, err := e.Sweep(ctx); err != nil {
 			t.Fatal(err)
@@ -130,12 +121,8 @@ func TestCheck(t *testing.T) {
 		if s, ok := blob.As[blob.Stager](e.blobs); ok {
 			f, urls = begin("area lost", 1)
 			e.put(urls[0], noise(10))
-			if err := s.AbortStaged(ctx, f.Key); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Stage(ctx, nobody, 10); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, s.AbortStaged(ctx, f.Key))
+			systest.NoError(t, s.Stage(ctx, nobody, 10))
 			want = append(want, "missing_part area lost", "leftover nobody")
 		}
 		want = append(want, "missing missing", "wrong_size truncated")
@@ -170,9 +157,7 @@ func TestCheck(t *testing.T) {
 
 		// Content in quarantine is restored if its record exists again.
 		f = add("known again", "abc", time.Time{})
-		if err := e.store.Delete(ctx, f.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.store.Delete(ctx, f.Key))
 		if moved, err := e.Quarantine(ctx, f.Object); !moved || err != nil {
 			t.Fatal(moved, err)
 		}
@@ -195,16 +180,12 @@ func TestCheck(t *testing.T) {
 		}
 
 		// A check does not compare content with records that belong to another store.
-		if err := e.Bind(ctx, upload.BindOptions{Adopt: true}); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.Bind(ctx, upload.BindOptions{Adopt: true}))
 		if found, _ = check(upload.CheckOptions{Deep: true}); !slices.Equal(found, want) {
 			t.Errorf("with an identity: found %q, want %q", found, want)
 		}
 		other, err := upload.NewManager(e.blobs, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := other.Check(ctx, upload.CheckOptions{Repair: true}, func(upload.Difference) error { return errStore }); !errors.Is(err, upload.ErrIdentity) {
 			t.Errorf("with other records: %v", err)
 		}
@@ -226,9 +207,7 @@ func TestCheckDirect(t *testing.T) {
 		t.Errorf("a whole store: %q, %+v", found, counts)
 	}
 	lost, _ := e.start(10, 1)
-	if err := s.AbortDirect(t.Context(), blob.DirectUpload{Key: lost.Object, ID: lost.UploadID}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.AbortDirect(t.Context(), blob.DirectUpload{Key: lost.Object, ID: lost.UploadID}))
 	if found, _ := e.check(upload.CheckOptions{}, nil); !slices.Equal(found, []string{"missing_part " + lost.Key}) {
 		t.Errorf("found %q", found)
 	}
@@ -245,9 +224,7 @@ func TestCheckBesideWork(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			m, err := upload.NewManager(b.open(t), &upload.Options{FileTTL: time.Minute + 200*time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			e := &env{Manager: m, t: t}
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
@@ -264,9 +241,7 @@ func TestCheckBesideWork(t *testing.T) {
 							}
 						}
 						if n%2 == 0 {
-							if err := e.Delete(t.Context(), "alice", f.Key); err != nil {
-								t.Error(err)
-							}
+							systest.Check(t, e.Delete(t.Context(), "alice", f.Key))
 						}
 						done.Add(1)
 					}
@@ -324,9 +299,7 @@ func TestCheckFails(t *testing.T) {
 		store := &brokenStore{Store: memblob.New()}
 		e := newEnv(t, store, upload.Options{})
 		f, err := e.Add(t.Context(), upload.File{Size: 3}, strings.NewReader("abc"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		none := func(d upload.Difference) error {
 			t.Errorf("found %+v", d)
 			return nil
@@ -339,9 +312,7 @@ func TestCheckFails(t *testing.T) {
 		if _, err := e.Check(t.Context(), upload.CheckOptions{Deep: true}, none); !errors.Is(err, blob.ErrUnavailable) {
 			t.Errorf("the store is away: %v", err)
 		}
-		if err := store.Delete(t.Context(), f.Object); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, store.Delete(t.Context(), f.Object))
 		if _, err := e.Check(t.Context(), upload.CheckOptions{}, none); !errors.Is(err, blob.ErrUnavailable) {
 			t.Errorf("the store is away, and lists nothing: %v", err)
 		}
@@ -366,9 +337,7 @@ func TestCheckAfterChange(t *testing.T) {
 	ctx := t.Context()
 	add := func(expires time.Time) *upload.File {
 		f, err := e.Add(ctx, upload.File{Owner: "alice", Size: 3, Expires: expires}, strings.NewReader("abc"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return f
 	}
 	deleted := add(time.Time{})
@@ -377,9 +346,7 @@ func TestCheckAfterChange(t *testing.T) {
 	etag := e.put(urls[0], noise(10))
 	store.before = func() {
 		store.before = nil
-		if err := e.Delete(ctx, "alice", deleted.Key); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, e.Delete(ctx, "alice", deleted.Key))
 		e.clock.advance(2 * time.Hour)
 		if n, err := e.Sweep(ctx); n != 1 || err != nil {
 			t.Errorf("Sweep = %d, %v", n, err)
@@ -403,16 +370,12 @@ func TestCheckDuringDeletion(t *testing.T) {
 		e := newEnv(t, memblob.New(), upload.Options{})
 		slow, left := "files/"+strings.Repeat("a", 26), "files/"+strings.Repeat("b", 26)
 		for _, key := range []string{slow, left} {
-			if err := e.blobs.Put(t.Context(), key, strings.NewReader("abc"), 3); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.blobs.Put(t.Context(), key, strings.NewReader("abc"), 3))
 		}
 		e.clock.advance(25 * time.Hour)
 		go func() {
 			time.Sleep(time.Second)
-			if err := e.blobs.Delete(context.Background(), slow); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, e.blobs.Delete(context.Background(), slow))
 		}()
 		found, _ := e.check(upload.CheckOptions{}, nil)
 		if !slices.Equal(found, []string{"orphan " + left[len("files/"):]}) {

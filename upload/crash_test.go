@@ -16,6 +16,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -309,9 +310,7 @@ func TestRecover(t *testing.T) {
 
 		// Records from a backup may be older than the content.
 		early, urls := e.start(10, 2)
-		if err := e.blobs.Put(ctx, early.Object, strings.NewReader("helloWORLD"), 10); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.blobs.Put(ctx, early.Object, strings.NewReader("helloWORLD"), 10))
 		if n, err := e.Recover(ctx); n != 0 || err != nil {
 			t.Errorf("Recover = %d, %v", n, err)
 		}
@@ -323,9 +322,7 @@ func TestRecover(t *testing.T) {
 		// Some stores keep a partial object when its sender dies.
 		half, urls := e.start(10, 2)
 		etags := []string{e.put(urls[0], []byte("hello")), e.put(urls[1], []byte("world"))}
-		if err := e.blobs.Put(ctx, half.Object, strings.NewReader("hellow"), 6); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.blobs.Put(ctx, half.Object, strings.NewReader("hellow"), 6))
 		if n, err := e.Recover(ctx); n != 0 || err != nil {
 			t.Errorf("Recover = %d, %v", n, err)
 		}

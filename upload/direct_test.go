@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/s3blob"
@@ -26,14 +27,10 @@ const mib = 1 << 20
 func send(t testing.TB, u *url.URL, data []byte) (etag string, code int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, u.String(), bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	req.Header.Set("Content-Type", "application/pdf")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
@@ -54,9 +51,7 @@ func (e *env) send(u *url.URL, data []byte) string {
 func incomplete(t testing.TB, s *s3blob.Store) (n int) {
 	t.Helper()
 	for _, err := range s.ListDirect(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		n++
 	}
 	return n
@@ -109,9 +104,7 @@ func TestDirect(t *testing.T) {
 		if !bytes.Equal(e.content(ready), bytes.Join(parts, nil)) {
 			t.Error("the file has changed")
 		}
-		if err := e.Delete(t.Context(), "alice", f.Key); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, e.Delete(t.Context(), "alice", f.Key))
 	}
 	if n := e.objects() + incomplete(t, s); n != 0 {
 		t.Errorf("%d objects and uploads are left", n)
@@ -175,9 +168,7 @@ func TestDirectFaults(t *testing.T) {
 	}
 
 	one, two = e.send(urls[0], parts[0]), e.send(urls[1], parts[1])
-	if err := complete(list(one, two, three)...); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, complete(list(one, two, three)...))
 	if !bytes.Equal(e.content(f), bytes.Join(parts, nil)) {
 		t.Error("the file is not what was sent")
 	}
@@ -206,14 +197,10 @@ func TestDirectPartAgainFails(t *testing.T) {
 	parts := [][]byte{noise(6 * mib), noise(5 * mib)}
 	etags := []string{e.send(urls[0], parts[0]), e.send(urls[1], parts[1])}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, urls[0].String(), bytes.NewReader(noise(6*mib + 1)[1:]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	req.Header.Set("Content-MD5", "AAAAAAAAAAAAAAAAAAAAAA==")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if resp.Body.Close(); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("PUT with a wrong digest = %d", resp.StatusCode)
 	}
@@ -228,9 +215,7 @@ func TestDirectIdempotent(t *testing.T) {
 	e, s := newDirect(t, upload.Options{})
 	r := upload.Request{Owner: "alice", Name: "a.pdf", Size: 10, IdempotencyKey: "k"}
 	f, _, err := e.Start(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	same, urls, err := e.Start(t.Context(), r)
 	if err != nil || same.Key != f.Key || same.UploadID != f.UploadID {
 		t.Fatalf("Start again = %+v, %v, want %+v", same, err, f)
@@ -253,9 +238,7 @@ func TestDirectSweep(t *testing.T) {
 	e.send(urls[0], noise(6*mib))
 	deleted, urls2 := e.start(10, 1)
 	e.send(urls2[0], noise(10))
-	if err := e.Delete(ctx, "alice", deleted.Key); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Delete(ctx, "alice", deleted.Key))
 	if _, code := send(t, urls2[0], noise(10)); code != http.StatusNotFound {
 		t.Errorf("PUT after Delete = %d", code)
 	}
@@ -264,9 +247,7 @@ func TestDirectSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphan, err := s.BeginDirect(ctx, "files/"+strings.Repeat("a", 26), 10, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	sweep := func(after time.Duration, ended, uploads, objects int) {
 		t.Helper()
 		e.clock.advance(after)
@@ -287,9 +268,7 @@ func TestDirectSweep(t *testing.T) {
 	}
 	sweep(3*time.Hour, 1, 1, 0) // the file
 	sweep(5*time.Hour, 0, 0, 0) // the orphan
-	if err := s.AbortDirect(ctx, orphan); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, s.AbortDirect(ctx, orphan))
 	wantKind(t, "the session", func() error { _, err := e.Ready(ctx, "alice", f.Key); return err }(), upload.ErrExpired)
 }
 
@@ -319,9 +298,7 @@ func TestDirectRestart(t *testing.T) {
 	// A store that has lost the upload because of a lifecycle rule of the bucket.
 	f, urls = e.start(10, 1)
 	etag := e.send(urls[0], noise(10))
-	if err := s.AbortDirect(ctx, blob.DirectUpload{Key: f.Object, ID: f.UploadID}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.AbortDirect(ctx, blob.DirectUpload{Key: f.Object, ID: f.UploadID}))
 	_, _, err = e.Complete(ctx, "alice", f.Key, "", "", list(etag))
 	wantKind(t, "Complete of a lost upload", err, upload.ErrExpired)
 }
@@ -344,17 +321,13 @@ func TestLink(t *testing.T) {
 	e, _ := newDirect(t, upload.Options{})
 	ctx := t.Context()
 	f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "a.pdf", Size: 5}, strings.NewReader("hello"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got, link, err := e.link(ctx, "alice", f.Key, blob.LinkOptions{ContentType: "application/pdf"})
 	if err != nil || link == nil || got.Key != f.Key {
 		t.Fatalf("Link = %v, %v, %v", got, link, err)
 	}
 	resp, err := http.Get(link.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "hello" || resp.Header.Get("Content-Type") != "application/pdf" {
 		t.Errorf("GET = %q, %v, %v", b, err, resp.Header)
@@ -369,9 +342,7 @@ func TestLink(t *testing.T) {
 	private := newEnv(t, openBucket(t, true), upload.Options{})
 	for _, e := range []*env{newEnv(t, newFS(t, t.TempDir()), upload.Options{}), private} {
 		f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "a.pdf", Size: 5}, strings.NewReader("hello"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, link, err := e.link(ctx, "alice", f.Key, blob.LinkOptions{}); link != nil || err != nil {
 			t.Errorf("Link = %v, %v", link, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -70,9 +71,7 @@ func (e *env) link(ctx context.Context, owner, key string, o blob.LinkOptions) (
 func newFS(t testing.TB, dir string) *fsblob.Store {
 	t.Helper()
 	s, err := fsblob.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -112,9 +111,7 @@ func newPostgres(t testing.TB) upload.Store {
 func openRecords(t testing.TB, o sqlstore.Options) upload.Store {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db.Files()
 }
@@ -122,9 +119,7 @@ func openRecords(t testing.TB, o sqlstore.Options) upload.Store {
 func newSharedFS(t testing.TB) blob.Store {
 	t.Helper()
 	s, err := fsblob.NewShared(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -167,9 +162,7 @@ func openBucket(t testing.TB, private bool) *s3blob.Store {
 	c.Prefix = fmt.Sprint("test/", s3Prefixes.Add(1))
 	c.Private = private
 	s, err := s3blob.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -194,9 +187,7 @@ func newEnv(t testing.TB, b blob.Store, o upload.Options) *env {
 	o.Store = e.store
 	o.SetClock(e.clock.now)
 	m, err := upload.NewManager(b, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	e.Manager, e.opts = m, o
 	t.Cleanup(func() {
 		if !m.Idle() {
@@ -219,9 +210,7 @@ func each(t *testing.T, o upload.Options, f func(t *testing.T, e *env)) {
 func (e *env) start(size int64, parts int) (*upload.File, []*url.URL) {
 	e.t.Helper()
 	f, urls, err := e.Start(e.t.Context(), upload.Request{Owner: "alice", Name: "a.pdf", ContentType: "application/pdf", Size: size, Parts: parts})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	systest.NoError(e.t, err)
 	if len(urls) != max(parts, 1) {
 		e.t.Fatalf("%d URLs for %d parts", len(urls), parts)
 	}
@@ -245,9 +234,7 @@ func (e *env) content(f *upload.File) []byte {
 	}
 	defer o.Close()
 	b, err := io.ReadAll(blob.NewReader(o))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	systest.NoError(e.t, err)
 	return b
 }
 
@@ -256,18 +243,14 @@ func (e *env) content(f *upload.File) []byte {
 func (e *env) objects() (n int) {
 	e.t.Helper()
 	for i, err := range e.blobs.List(e.t.Context(), "") {
-		if err != nil {
-			e.t.Fatal(err)
-		}
+		systest.NoError(e.t, err)
 		if i.Key != upload.IdentityKey && !strings.HasPrefix(i.Key, "quarantine/") {
 			n++
 		}
 	}
 	if s, ok := blob.As[blob.Stager](e.blobs); ok {
 		for _, err := range s.ListStaged(e.t.Context()) {
-			if err != nil {
-				e.t.Fatal(err)
-			}
+			systest.NoError(e.t, err)
 			n++
 		}
 	}

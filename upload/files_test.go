@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
@@ -23,9 +24,7 @@ func TestOwners(t *testing.T) {
 	e := newEnv(t, memblob.New(), upload.Options{})
 	ctx := t.Context()
 	f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "r.txt", Size: 5, Task: "t1"}, strings.NewReader("hello"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, owner := range []string{"alice", ""} {
 		if got, err := e.Get(ctx, owner, f.Key); err != nil || got.Task != "t1" {
 			t.Errorf("Get(%q) = %+v, %v", owner, got, err)
@@ -44,9 +43,7 @@ func TestOwners(t *testing.T) {
 	wantKind(t, "Open", err, fs.ErrNotExist)
 	wantKind(t, "Delete", e.Delete(ctx, "bob", f.Key), fs.ErrNotExist)
 	wantKind(t, "Complete of a result", second(e.Complete(ctx, "alice", f.Key, "", "", nil)), fs.ErrNotExist)
-	if err := e.Delete(ctx, "alice", f.Key); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Delete(ctx, "alice", f.Key))
 	wantKind(t, "Delete again", e.Delete(ctx, "alice", f.Key), fs.ErrNotExist)
 	if n := e.objects(); n != 0 {
 		t.Errorf("%d objects are left", n)
@@ -58,9 +55,7 @@ func TestAdd(t *testing.T) {
 	each(t, upload.Options{FileTTL: 2 * time.Hour}, func(t *testing.T, e *env) {
 		ctx := t.Context()
 		f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "../r\x00.txt", ContentType: "text/plain; Charset=UTF-8", Size: 5, Task: "t1"}, strings.NewReader("hello, cut"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if f.State != upload.Ready || f.Name != "r.txt" || f.ContentType != "text/plain; charset=UTF-8" || f.Size != 5 ||
 			f.ETag != "5d41402abc4b2a76b9719d911017c592" || f.Task != "t1" || !f.Expires.Equal(f.Created.Add(2*time.Hour)) || !upload.IsID(f.Key) {
 			t.Errorf("Add = %+v", f)
@@ -70,14 +65,10 @@ func TestAdd(t *testing.T) {
 		}
 
 		path := filepath.Join(t.TempDir(), "out")
-		if err := os.WriteFile(path, noise(100_000), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, noise(100_000), 0o644))
 		expires := e.clock.now().UTC().Truncate(time.Millisecond).Add(time.Minute)
 		g, err := e.Add(ctx, upload.File{Owner: "alice", Name: "x", Expires: expires}, nil, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if g.Size != 100_000 || g.ETag == "" || g.ETag == f.ETag || !g.Expires.Equal(expires) || g.ContentType != "application/octet-stream" {
 			t.Errorf("Add = %+v", g)
 		}
@@ -136,9 +127,7 @@ func TestBar(t *testing.T) {
 		}
 		tombstone(testKey(1), false)
 		tombstone(testKey(1), false)
-		if err := add(testKey(2)); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, add(testKey(2)))
 		tombstone(testKey(2), true)
 		tombstone(testKey(2), false)
 		_, err := e.Tombstone(ctx, "alice", "../a")
@@ -208,9 +197,7 @@ func TestNoSpace(t *testing.T) {
 	dir := t.TempDir()
 	s := newFS(t, dir)
 	free, err := s.FreeSpace(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	e = newEnv(t, s, upload.Options{MaxSize: 1 << 60, MaxParts: 1 << 20})
 	size := free + 1<<40
 	_, _, err = e.Start(t.Context(), upload.Request{Size: size, Parts: int(size/upload.MaxPart) + 1})
@@ -228,9 +215,7 @@ func TestNoSpace(t *testing.T) {
 func expiredKeys(t testing.TB, e *env) (keys []string) {
 	t.Helper()
 	for f, err := range e.store.ExpiredBefore(t.Context(), e.clock.now().Add(1e5*time.Hour)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		keys = append(keys, f.Key)
 	}
 	return keys

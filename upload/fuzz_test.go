@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -28,13 +29,9 @@ func FuzzUploadURL(f *testing.F) {
 	}))
 	o.SetClock(func() time.Time { return time.Unix(1_700_000_000, 0) })
 	m, err := upload.NewManager(memblob.New(), &o)
-	if err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, err)
 	_, urls, err := m.Start(f.Context(), upload.Request{Size: 10, Parts: 2})
-	if err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, err)
 	good := make(map[string]bool)
 	for _, u := range urls {
 		good[u.Path+"?"+u.RawQuery] = true

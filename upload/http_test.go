@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -48,9 +49,7 @@ func TestCurl(t *testing.T) {
 		defer srv.Close()
 		dir := t.TempDir()
 		whole := filepath.Join(dir, "whole")
-		if err := os.WriteFile(whole, noise(3<<20+17), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(whole, noise(3<<20+17), 0o600))
 		run(t, "split", "-b", "1048582", whole, filepath.Join(dir, "part-"))
 		f, urls := e.start(3<<20+17, 3)
 		var etags []string
@@ -72,13 +71,9 @@ func TestCurl(t *testing.T) {
 			etags = append(etags, etag)
 		}
 		done, _, err := e.Complete(t.Context(), "alice", f.Key, f.Object, f.UploadID, list(etags...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		got := filepath.Join(dir, "got")
-		if err := os.WriteFile(got, e.content(done), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(got, e.content(done), 0o600))
 		run(t, "cmp", whole, got)
 	})
 }
@@ -91,9 +86,7 @@ func TestBrokenConnection(t *testing.T) {
 	srv := httptest.NewServer(handler(e.Manager))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+urls[0].String(),
 		io.MultiReader(bytes.NewReader(noise(1<<19)), readerFunc(func([]byte) (int, error) { return 0, io.ErrClosedPipe })))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r.ContentLength = 1 << 20
 	resp, err := srv.Client().Do(r)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -88,9 +89,7 @@ func TestBind(t *testing.T) {
 		old.intact(oldFiles[:2])
 
 		// A start that was interrupted between the two.
-		if err := old.blobs.Delete(ctx, upload.IdentityKey); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, old.blobs.Delete(ctx, upload.IdentityKey))
 		old.mustBind(false)
 		fresh := with(records(t), blobs(t))
 		fresh.mustBind(false)
@@ -125,9 +124,7 @@ func TestBindConcurrently(t *testing.T) {
 				for range 4 {
 					e := newEnv(t, b, upload.Options{Store: s})
 					wg.Go(func() {
-						if err := e.bind(adopt); err != nil {
-							t.Error(err)
-						}
+						systest.Check(t, e.bind(adopt))
 					})
 				}
 				wg.Wait()

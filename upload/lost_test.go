@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -45,9 +46,7 @@ func TestContentLost(t *testing.T) {
 	ctx := t.Context()
 	add := func(task string) *upload.File {
 		f, err := e.Add(ctx, upload.File{Owner: "a", Name: "x.txt", Size: 5, Task: task}, strings.NewReader("hello"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return f
 	}
 	read := func(key string) (errs []error) {
@@ -63,16 +62,10 @@ func TestContentLost(t *testing.T) {
 	}
 	gone, truncated, result, kept, deleted := add(""), add(""), add("task"), add(""), add("")
 	for _, f := range []*upload.File{gone, result} {
-		if err := store.Delete(ctx, f.Object); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, store.Delete(ctx, f.Object))
 	}
-	if err := store.Put(ctx, truncated.Object, strings.NewReader("hell"), 4); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Delete(ctx, "a", deleted.Key); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, store.Put(ctx, truncated.Object, strings.NewReader("hell"), 4))
+	systest.NoError(t, e.Delete(ctx, "a", deleted.Key))
 	for _, tt := range []struct {
 		f    *upload.File
 		want error // nil: no error

@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
@@ -65,9 +66,7 @@ func testUpload(t *testing.T, e *env, parts [][]byte, again bool) {
 	ctx := t.Context()
 	data := bytes.Join(parts, nil)
 	f, urls, err := e.Start(ctx, upload.Request{Owner: "alice", Name: "dir/a.pdf", ContentType: "application/pdf", Size: int64(len(data)), Parts: len(parts)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if f.State != upload.Open || f.Name != "a.pdf" || !upload.IsID(f.UploadID) || !upload.IsID(f.Key) || len(urls) != len(parts) {
 		t.Fatalf("Start = %+v with %d URLs", f, len(urls))
 	}
@@ -106,9 +105,7 @@ func testUpload(t *testing.T, e *env, parts [][]byte, again bool) {
 	if !bytes.Equal(got, data) {
 		t.Errorf("content has %d bytes, MD5 %x; want %d, %x", len(got), md5.Sum(got), len(data), md5.Sum(data))
 	}
-	if err := e.Delete(ctx, "alice", f.Key); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, e.Delete(ctx, "alice", f.Key))
 	if n := e.objects(); n != 0 {
 		t.Errorf("%d objects or staging areas are left", n)
 	}
@@ -135,9 +132,7 @@ func TestOptions(t *testing.T) {
 	}
 	broken.Secrets = [][]byte{make([]byte, 32)}
 	m, err := upload.NewManager(memblob.New(), &broken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, _, err := m.Start(t.Context(), upload.Request{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Start without randomness: %v", err)
 	}

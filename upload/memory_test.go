@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -61,16 +62,12 @@ func TestMemoryOfLargeUpload(t *testing.T) {
 		wg.Go(func() {
 			var err error
 			etags[i], err = e.PutPart(t.Context(), http.MethodPut, u, &zeros{onMiB: measure}, upload.PutOptions{Size: size / parts})
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 		})
 	}
 	wg.Wait()
 	done, _, err := e.Complete(t.Context(), "alice", f.Key, f.Object, f.UploadID, list(etags...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	measure()
 	if top-base > bound {
 		t.Errorf("the heap has grown by %d KiB", (top-base)>>10)

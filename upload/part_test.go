@@ -17,6 +17,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -81,9 +82,7 @@ func TestPutPart(t *testing.T) {
 		}
 		e1, e2 := e.put(urls[0], []byte("hello")), e.put(urls[1], []byte("world"))
 		done, _, err := e.Complete(ctx, "alice", f.Key, "", "", list(e1, e2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		_, err = put(1, unread{t}, upload.PutOptions{Size: 5})
 		wantKind(t, "part of a completed upload", err, upload.ErrConflict)
 		if got := e.content(done); string(got) != "helloworld" {
@@ -92,9 +91,7 @@ func TestPutPart(t *testing.T) {
 		if n := e.objects(); n != 1 {
 			t.Errorf("%d objects and staging areas, want 1", n)
 		}
-		if err := e.Delete(ctx, "alice", f.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.Delete(ctx, "alice", f.Key))
 		_, err = put(1, unread{t}, upload.PutOptions{Size: 5})
 		wantKind(t, "part of a deleted upload", err, fs.ErrNotExist)
 	})
@@ -239,9 +236,7 @@ func TestSamePartConcurrently(t *testing.T) {
 		wg.Wait()
 		last := e.put(urls[0], bytes.Repeat([]byte{99}, 100_000))
 		done, _, err := e.Complete(t.Context(), "alice", f.Key, "", "", list(append([]string{last}, rest...)...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if got := e.content(done); !bytes.Equal(got[:100_000], bytes.Repeat([]byte{99}, 100_000)) || len(got) != 300_000 {
 			t.Error("the last one has not won")
 		}
@@ -297,9 +292,7 @@ func TestWhilePartArrives(t *testing.T) {
 				t.Errorf("PutPart = %v", err)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		done, _, err := e.Complete(ctx, "alice", f.Key, "", "", list(e1, etag))
 		if err != nil || string(e.content(done)) != "aaaaaBBBBB" {
 			t.Errorf("%+v, %v", done, err)
@@ -308,9 +301,7 @@ func TestWhilePartArrives(t *testing.T) {
 		for name, size := range map[string]int{"deleted, in place": 5, "deleted, of its own": 8} {
 			g, urls := e.start(10, 2)
 			_, err = during(e, urls[0], noise(size), func() {
-				if err := e.Delete(ctx, "alice", g.Key); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, e.Delete(ctx, "alice", g.Key))
 			})
 			wantKind(t, name, err, fs.ErrNotExist)
 		}

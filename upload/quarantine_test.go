@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -17,9 +18,7 @@ import (
 func (e *env) quarantined() (all []upload.Quarantined) {
 	e.t.Helper()
 	for q, err := range e.Quarantined(e.t.Context()) {
-		if err != nil {
-			e.t.Fatal(err)
-		}
+		systest.NoError(e.t, err)
 		all = append(all, q)
 	}
 	return all
@@ -35,9 +34,7 @@ func (e *env) mustSweep() {
 func (e *env) forget(files ...*upload.File) {
 	e.t.Helper()
 	for _, f := range files {
-		if err := e.store.Delete(e.t.Context(), f.Key); err != nil {
-			e.t.Fatal(err)
-		}
+		systest.NoError(e.t, e.store.Delete(e.t.Context(), f.Key))
 	}
 }
 
@@ -155,9 +152,7 @@ func TestSweepRefuses(t *testing.T) {
 		everything := func() (keys []string) {
 			t.Helper()
 			for i, err := range e.blobs.List(ctx, "") {
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				keys = append(keys, i.Key)
 			}
 			return keys
@@ -220,9 +215,7 @@ func TestSweepRefusesByDefault(t *testing.T) {
 		e.mustBind(false)
 		for i := range tt.files + tt.orphans {
 			key := fmt.Sprintf("%026d", i)
-			if err := e.blobs.Put(ctx, "files/"+key, strings.NewReader("x"), 1); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.blobs.Put(ctx, "files/"+key, strings.NewReader("x"), 1))
 			if i >= tt.orphans {
 				if _, err := e.store.Create(ctx, &upload.File{Key: key, State: upload.Ready, Object: "files/" + key, Size: 1}); err != nil {
 					t.Fatal(err)

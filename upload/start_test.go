@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
@@ -147,9 +148,7 @@ func TestIdempotentStart(t *testing.T) {
 		ctx := t.Context()
 		r := upload.Request{Owner: "alice", Name: "a", ContentType: "text/plain", Size: 4, Parts: 2, IdempotencyKey: "k"}
 		f, urls, err := e.Start(ctx, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		e1 := e.put(urls[0], []byte("ab"))
 		e.clock.advance(2 * time.Hour)
 		f2, urls2, err := e.Start(ctx, r)

@@ -37,9 +37,7 @@ func TestSweep(t *testing.T) {
 		done, doneURLs := e.start(4, 1)
 		etag := e.put(doneURLs[0], noise(4))
 		forever, err := e.Add(ctx, upload.File{Owner: "alice", Expires: e.clock.now().Add(1e4 * time.Hour)}, strings.NewReader(""), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		sweep(0)
 		e.clock.advance(time.Hour)
 		if done, _, err = e.Complete(ctx, "alice", done.Key, "", "", list(etag)); err != nil {
@@ -174,9 +172,7 @@ func TestSweepProlonged(t *testing.T) {
 		files := e.add(3)
 		e.clock.advance(2 * day)
 		for f, err := range s.Store.ExpiredBefore(t.Context(), e.clock.now()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			s.stale = append(s.stale, f)
 		}
 		if _, err := s.Update(t.Context(), files[1].Key, func(f *upload.File) error {
@@ -216,19 +212,13 @@ func TestSweepLeftBehind(t *testing.T) {
 		old, young := "files/"+strings.Repeat("y", 26), "files/"+strings.Repeat("z", 26)
 		put := func(key string) time.Time {
 			t.Helper()
-			if err := e.blobs.Put(ctx, key, strings.NewReader("x"), 1); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.blobs.Put(ctx, key, strings.NewReader("x"), 1))
 			info, err := blob.Stat(ctx, e.blobs, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return info.ModTime
 		}
 		ready, err := e.Add(ctx, upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		before := put(old)
 		var start time.Time // by the clock of the store
 		systest.Until(t, "the store's clock advances", func() bool {
@@ -238,9 +228,7 @@ func TestSweepLeftBehind(t *testing.T) {
 		o := &upload.Options{Store: e.store, Exclusive: true}
 		o.SetClock(func() time.Time { return start.Add(time.Second) }) // the clock of a store may lag by a second
 		m, err := upload.NewManager(e.blobs, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for range 2 {
 			if _, err := m.Sweep(ctx); err != nil {
 				t.Fatal(err)
@@ -260,9 +248,7 @@ func TestSweepOrphans(t *testing.T) {
 		ctx := t.Context()
 		put := func(key string) {
 			t.Helper()
-			if err := e.blobs.Put(ctx, key, strings.NewReader("x"), 1); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.blobs.Put(ctx, key, strings.NewReader("x"), 1))
 		}
 		exists := func(key string) bool {
 			t.Helper()
@@ -289,9 +275,7 @@ func TestSweepOrphans(t *testing.T) {
 			put(key)
 		}
 		area := blob.Assembly{Store: e.blobs, ID: nobody, Size: 10, Parts: 1}
-		if err := area.Begin(ctx); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, area.Begin(ctx))
 		before := e.objects()
 		sweep := func() {
 			t.Helper()
@@ -437,13 +421,9 @@ func TestSweepClockJump(t *testing.T) {
 	o.SetClock(func() time.Time { return start.Add(passed + jump) })
 	o.SetPast(func() time.Time { return start.Add(passed) })
 	m, err := upload.NewManager(memblob.New(), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	f, err := m.Add(t.Context(), upload.File{Owner: "alice", Name: "a.txt"}, strings.NewReader("content"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	sweep := func(want int) {
 		t.Helper()
 		if n, err := m.Sweep(t.Context()); n != want || err != nil {

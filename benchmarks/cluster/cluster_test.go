@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var (
@@ -52,9 +53,7 @@ func TestMain(m *testing.M) {
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := measure(t.Context(), &out, options{time: *timeFlag, rounds: *roundsFlag}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, measure(t.Context(), &out, options{time: *timeFlag, rounds: *roundsFlag}))
 	t.Logf("\n%s", out.String())
 	line := regexp.MustCompile(`(?m)^\| [^|]+ \| ([0-9.]+)( ms|/s) \| ([0-9.]+)( ms|/s) \|$`)
 	lines := line.FindAllStringSubmatch(out.String(), -1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/benchmarks/internal/inputs"
 	"github.com/filewright/filewright/benchmarks/internal/worker"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // The test binary also serves as the measured worker, like the program itself.
@@ -32,13 +33,9 @@ func TestMain(m *testing.M) {
 func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	sample, err := filepath.Abs("../../examples/files")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return &environment{self: self, lean: self, sample: sample, tools: t.TempDir(), inputs: &inputs.Set{Dir: t.TempDir()}}
 }
 
@@ -59,9 +56,7 @@ func TestCompare(t *testing.T) {
 		goals: []goal{{metric: byTime, rival: "qpdf", max: 1000}, {metric: bySize, rival: "nobody", max: 1}, {metric: byMemory, max: 1}},
 	}
 	r, err := compare(t.Context(), e, task, time.Millisecond, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for i, s := range r.scores[:2] {
 		if len(s.runs) != 3 || s.missing != nil {
 			t.Fatalf("%s has %d runs (%v)", s.name, len(s.runs), s.missing)
@@ -95,9 +90,7 @@ func TestUpload(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(t)
 	u, err := newUploader(e, 3<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s, err := u.measure(t.Context(), t.TempDir())
 	if cerr := u.close(); err != nil || cerr != nil {
 		t.Fatal(err, cerr)
@@ -111,13 +104,9 @@ func TestUpload(t *testing.T) {
 func TestMeasureFamily(t *testing.T) {
 	t.Parallel()
 	c, err := newCommand(nil, "sh", "-c", `python3 -c 'import time; b = bytearray(40 << 20); time.sleep(0.3); open("x", "wb").write(b[:5])' & wait`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s, err := c.measure(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if s.memory < 40<<20 || s.memory > 200<<20 || s.size != 5 {
 		t.Errorf("memory %d, size %d", s.memory, s.size)
 	}
@@ -128,16 +117,10 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sh", "-c", "read x; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done; read x")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, cmd.Start())
 	before := clock(cmd.Process.Pid)
 	in.Write([]byte("\n"))
 	out.Read(make([]byte, 5))

@@ -23,7 +23,7 @@ func ssim(ctx context.Context, a, b string) (float64, error) {
 	}
 	m := ssimLine.FindSubmatch(out)
 	if m == nil {
-		return 0, fmt.Errorf("ffmpeg does not tell a similarity: %s", out)
+		return 0, fmt.Errorf("ffmpeg reports no similarity: %s", out)
 	}
 	return strconv.ParseFloat(string(m[1]), 64)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A file equals itself, and a missing result is an error.
@@ -17,13 +18,9 @@ func TestQuality(t *testing.T) {
 	t.Parallel()
 	write := func(f format.Format, dir string) string {
 		b, err := fileopstest.Sample(t, f).ReadAll(1 << 20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		path := filepath.Join(dir, "x."+string(f))
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, b, 0o600))
 		return path
 	}
 	for f, quality := range map[format.Format]func(context.Context, string, string) (float64, error){format.PNG: imageQuality, format.PDF: pdfQuality} {

@@ -88,7 +88,7 @@ func (u *uploader) measure(ctx context.Context, _ string) (sample, error) {
 	})
 	s.size = u.size
 	if err == nil && key == "" {
-		err = errors.New("the service has not told a key")
+		err = errors.New("the service did not print a key")
 	}
 	return s, err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/riverqueue"
 )
@@ -45,9 +46,7 @@ type bench struct {
 func onDatabases(b *testing.B, f func(b *testing.B, open func() bench)) {
 	open := func(b *testing.B, o sqlstore.Options) *sqlstore.DB {
 		db, err := sqlstore.Open(b.Context(), o)
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		b.Cleanup(func() { db.Close() })
 		return db
 	}
@@ -67,9 +66,7 @@ func onDatabases(b *testing.B, f func(b *testing.B, open func() bench)) {
 		f(b, func() bench {
 			db := open(b, sqlstore.Options{URL: url})
 			queue, err := riverqueue.New(b.Context(), db, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			return bench{db, queue}
 		})
 	})
@@ -88,9 +85,7 @@ func BenchmarkSubmit(b *testing.B) {
 	onDatabases(b, func(b *testing.B, open func() bench) {
 		n := open()
 		tr, err := status.New(status.Config{Store: n.db.Operations(), Dispatcher: n.dispatcher})
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		var next atomic.Int64
 		b.SetParallelism(8)
 		b.ResetTimer()
@@ -128,9 +123,7 @@ func BenchmarkThrough(b *testing.B) {
 					}
 				},
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			trackers = append(trackers, tr)
 			running.Go(func() { tr.Run(ctx, time.Second) })
 			if n.dispatcher == nil {
@@ -172,9 +165,7 @@ func BenchmarkStart(b *testing.B) {
 				return status.Outcome{}
 			})}
 		tr, err := status.New(cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		ctx, stop := context.WithCancel(b.Context())
 		done := make(chan error, 1)
 		go func() { done <- tr.Run(ctx, time.Second) }()
@@ -196,9 +187,7 @@ func BenchmarkStart(b *testing.B) {
 			took = append(took, (<-started).Sub(start))
 		}
 		stop()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
+		systest.Check(b, <-done)
 		slices.Sort(took)
 		for _, p := range []int{50, 99} {
 			b.ReportMetric(float64(took[len(took)*p/100].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
@@ -213,15 +202,11 @@ func BenchmarkPoll(b *testing.B) {
 			onDatabases(b, func(b *testing.B, open func() bench) {
 				n := open()
 				tr, err := status.New(status.Config{Store: n.db.Operations(), Dispatcher: n.dispatcher})
-				if err != nil {
-					b.Fatal(err)
-				}
+				systest.NoError(b, err)
 				var ids []string
 				for range 100 {
 					op, err := tr.Submit(b.Context(), newOperation("owner"))
-					if err != nil {
-						b.Fatal(err)
-					}
+					systest.NoError(b, err)
 					if final {
 						if _, err := tr.Cancel(b.Context(), "owner", op.ID); err != nil {
 							b.Fatal(err)

@@ -20,9 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -48,21 +46,7 @@ var (
 
 var binary string // the built refserver
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "start-")
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "refserver")
-		if err := systest.Build(binary, "../../cmd/refserver"); err != nil {
-			log.Fatal(err)
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { systest.MainWith(m, &binary, "../../cmd/refserver") }
 
 // key is an API key that fill inserts.
 const key = "fw_start_benchmark_0123456789abcdef"
@@ -138,9 +122,7 @@ func TestStart(t *testing.T) {
 	if *postgresFlag {
 		t.Run("postgres", func(t *testing.T) {
 			server, err := pgtest.Start(pgtest.Options{Durable: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer server.Close()
 			url := server.Database(t)
 			measure(t, url, "--data-dir", filepath.Join(t.TempDir(), "data"), "--database-url", url, "--blob-url", filepath.Join(t.TempDir(), "blobs"))
@@ -151,15 +133,9 @@ func TestStart(t *testing.T) {
 func measure(t *testing.T, target string, flags ...string) {
 	begin := time.Now()
 	db, err := olddb.Open(t.Context(), target, olddb.First)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fill(t.Context(), db, olddb.Postgres(target), *filesFlag, *operationsFlag); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, fill(t.Context(), db, olddb.Postgres(target), *filesFlag, *operationsFlag))
+	systest.NoError(t, db.Close())
 	t.Logf("%d files and %d operations written in %v", *filesFlag, *operationsFlag, time.Since(begin).Round(time.Millisecond))
 	names := []string{"first start, with the upgrade of the schema"}
 	for range *startsFlag {
@@ -189,13 +165,9 @@ func once(t *testing.T, flags []string) (ready, done time.Duration) {
 	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, cmd.Start())
 	defer func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -227,20 +199,14 @@ type client struct {
 func (c client) call(method, path string, body, v any) {
 	c.t.Helper()
 	b, err := json.Marshal(body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.url+"/api/v1"+path, bytes.NewReader(b))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
@@ -266,13 +232,9 @@ func (c client) zip() {
 	}
 	c.call("POST", "/initiate-upload", map[string]any{"file_name": "a.txt", "size": len(text), "mime_type": "text/plain"}, &up)
 	req, err := http.NewRequestWithContext(c.t.Context(), "PUT", up.URLs[0], strings.NewReader(text))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	resp.Body.Close()
 	etag := fmt.Sprintf("%x", md5.Sum([]byte(text)))
 	var done map[string]any

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // With files in a bucket, backup reports that it has not copied them.
@@ -29,15 +30,11 @@ func TestBackupWithoutFiles(t *testing.T) {
 		}
 	}
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, databaseName)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if at, err := db.LastBackup(t.Context()); err != nil || time.Since(at) > time.Minute {
 		t.Errorf("the last backup was at %v, error %v", at, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, db.Close())
 	out.Reset()
 	if code := run(t.Context(), []string{"keys", "list", "--data-dir", to}, &out, &out, none); code != 0 || !strings.Contains(out.String(), "x") {
 		t.Errorf("the copy: %d, %s", code, &out)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
@@ -20,23 +21,15 @@ import (
 // withFiles opens the files of a data directory, like a server.
 func withFiles(t testing.TB, dir string, do func(m *upload.Manager, blobs *fsblob.Store)) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.MkdirAll(dir, 0o700))
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
 	blobs, err := fsblob.New(filepath.Join(dir, "blobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer blobs.Close()
 	m, err := upload.NewManager(blobs, &upload.Options{Store: db.Files(), FileTTL: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	do(m, blobs)
 }
 
@@ -89,12 +82,8 @@ func TestCheck(t *testing.T) {
 		if r := checkJSON(0, "--deep"); r.Records != 2 || r.Objects != 2 || r.Found != 0 || r.Differences == nil {
 			t.Errorf("a whole store: %+v", r)
 		}
-		if err := blobs.Delete(t.Context(), lost.Object); err != nil {
-			t.Fatal(err)
-		}
-		if err := blobs.Put(t.Context(), "files/nobody", strings.NewReader("abcd"), 4); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, blobs.Delete(t.Context(), lost.Object))
+		systest.NoError(t, blobs.Put(t.Context(), "files/nobody", strings.NewReader("abcd"), 4))
 	})
 	if r := checkJSON(1, "--grace", "1h"); r.Found != 1 || r.Left != 1 || r.Recent != 1 || r.Differences[0].Kind != upload.DifferenceMissing || r.Differences[0].Key != lost.Key || r.Differences[0].Want != 3 {
 		t.Errorf("%+v", r)
@@ -112,9 +101,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	withFiles(t, dir, func(m *upload.Manager, _ *fsblob.Store) {
-		if err := m.Delete(t.Context(), "a", lost.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, m.Delete(t.Context(), "a", lost.Key))
 	})
 	if out, _ := check(0, "--grace", "1ms"); !strings.Contains(out, "1 files are in quarantine.\n0 differences found") {
 		t.Errorf("after the repair: %s", out)
@@ -122,13 +109,9 @@ func TestCheck(t *testing.T) {
 	for _, bad := range [][]string{{"--nonsense"}, {"argument"}, {"--grace", "0"}, {"--blob-url", "file:///x"}, {"--database-url", "postgres://127.0.0.1:1/x"}} {
 		check(2, bad...)
 	}
-	if err := os.Rename(filepath.Join(dir, "blobs"), filepath.Join(dir, "away")); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Rename(filepath.Join(dir, "blobs"), filepath.Join(dir, "away")))
 	check(incompleteCode)
-	if err := os.Mkdir(filepath.Join(dir, "blobs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Mkdir(filepath.Join(dir, "blobs"), 0o700))
 	if _, text := check(incompleteCode); !strings.Contains(text, "empty") {
 		t.Errorf("an empty directory: %s", text)
 	}
@@ -167,9 +150,7 @@ func BenchmarkCheck(b *testing.B) {
 	const n = 100_000
 	dir := filepath.Join(b.TempDir(), "data")
 	withFiles(b, dir, func(*upload.Manager, *fsblob.Store) {})
-	if err := fillFiles(b.Context(), dir, n); err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, fillFiles(b.Context(), dir, n))
 	for b.Loop() {
 		var out strings.Builder
 		if code := run(b.Context(), []string{"check", "--data-dir", dir}, &out, &out, os.LookupEnv); code != 0 || !strings.Contains(out.String(), "100000 files") {

@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func action(name, engine, family string, params ...fileops.Param) fileops.Action {
@@ -38,26 +39,20 @@ func TestUnion(t *testing.T) {
 			n.Actions = append(n.Actions, a.Spec())
 		}
 		b, err := json.Marshal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return b
 	}
 	actions, engines, err := union([][]byte{
 		info([]nodeEngine{{Name: "a", Version: "1"}, {Name: "b", Err: "not found", Hint: "install it"}}, convert),
 		info([]nodeEngine{{Name: "a", Err: "not found"}, {Name: "b", Version: "2"}, {Name: "c", Err: "not found"}}, convert, lock),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(actions) != 2 || len(engines) != 3 || engines[0].Err != nil || engines[1].Err != nil || engines[1].Version != "2" || engines[2].Err == nil {
 		t.Errorf("actions %d, engines %+v", len(actions), engines)
 	}
 	offer := func(actions ...fileops.Action) *capability.Matrix {
 		reg, err := fileops.NewRegistry(actions...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return capability.New(reg, nil)
 	}
 	here, there := offer(convert, lock), offer(actions...)
@@ -94,9 +89,7 @@ func TestWorkers(t *testing.T) {
 			info.Actions = append(info.Actions, fileops.Spec{Family: family})
 		}
 		b, err := json.Marshal(info)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return sqlstore.Node{Info: b}
 	}
 	c := &cluster{workers: newWorkers()}
@@ -110,9 +103,7 @@ func TestWorkers(t *testing.T) {
 		{[]sqlstore.Node{node("pdf")}, map[string]float64{"pdf": 1, "image": 0}},
 		{nil, map[string]float64{"pdf": 0, "image": 0}},
 	} {
-		if err := c.count(tt.nodes); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, c.count(tt.nodes))
 		families, err := registry.Gather()
 		if err != nil || len(families) != 1 {
 			t.Fatalf("%v, %v", families, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func parse(t *testing.T, env map[string]string, args ...string) (serverConfig, string, error) {
@@ -42,9 +43,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		"FILEWRIGHT_MAX_FILE_SIZE": "500MB", "FILEWRIGHT_CORS_ORIGINS": "https://a.example, https://b.example",
 		"FILEWRIGHT_CONCURRENCY": "office=1,image=3", "FILEWRIGHT_PRIVATE_DOWNLOADS": "true",
 	}, "--listen", "127.0.0.1:2", "--public-url", "https://files.example.com", "--envelope", "plain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if cfg.dataDir != "/from/env" || cfg.listen != "127.0.0.1:2" || cfg.api.Retention.Files != 2*time.Hour || cfg.api.Limits.FileSize != 500e6 ||
 		len(cfg.api.Origins) != 2 || cfg.api.Concurrency["image"] != 3 || !cfg.api.PrivateDownloads || cfg.api.Envelope != httpapi.EnvelopePlain ||
 		cfg.api.BaseURL.String() != "https://files.example.com/" {
@@ -120,9 +119,7 @@ func TestBucketConfiguration(t *testing.T) {
 		"FILEWRIGHT_BLOB_URL": "s3://files/x?endpoint=http://127.0.0.1:9000", "FILEWRIGHT_REDIRECT_DOWNLOADS": "true",
 		"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "c",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	keys, err := cfg.bucket.Credentials.GetWithContext(nil)
 	if err != nil || keys.AccessKeyID != "a" || keys.SecretAccessKey != "b" || keys.SessionToken != "c" {
 		t.Errorf("credentials %+v, %v", keys, err)
@@ -256,9 +253,7 @@ func TestDoctorRecommends(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tesseract")
 	script := "#!/bin/sh\ncase $1 in --version) echo tesseract 5.3.0;; *) echo 'List (2):'; echo eng; echo osd;; esac\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 	args := []string{"doctor", "--sandbox", "off", "--isolate=false", "--tesseract", path}
 	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "python"} {
 		args = append(args, "--"+engine, "none")
@@ -277,16 +272,12 @@ func TestConvertPaths(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, content string) {
 		t.Helper()
-		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(in(name), []byte(content), 0o600))
 	}
 	write("a.csv", "x,y\n1,2\n")
 	write("old.json", "old")
 	write("bad.json", "{")
-	if err := os.Symlink(in("a.csv"), in("link.json")); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Symlink(in("a.csv"), in("link.json")))
 	plain := []string{"--isolate=false", "--sandbox", "off"}
 	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "tesseract", "python"} {
 		plain = append(plain, "--"+engine, "none")
@@ -328,9 +319,7 @@ func TestConvertPaths(t *testing.T) {
 func TestEdgeFlags(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := parse(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	l := cfg.api.Limits
 	if l.Rate != (httpapi.Rate{PerSecond: 100, Burst: 1000}) || l.InvalidKeys != (httpapi.Rate{PerSecond: 1, Burst: 50}) || l.MinRate != 16<<10 ||
 		l.Stall != 30*time.Second || cfg.headerTime != 10*time.Second || cfg.idleTime != 2*time.Minute || l.Queued != 10000 || l.QueuedTotal != 100000 ||
@@ -339,9 +328,7 @@ func TestEdgeFlags(t *testing.T) {
 	}
 	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_RATE": "0", "FILEWRIGHT_QUEUE_TIME": "1h"},
 		"--min-rate", "0", "--min-free", "0", "--invalid-keys", "-1", "--overflow-wait", "-1s", "--max-queued-total", "-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	l = cfg.api.Limits
 	if l.Rate != httpapi.Unlimited() || l.InvalidKeys != httpapi.Unlimited() || l.MinRate >= 0 || l.MinFree >= 0 || l.OverflowWait >= 0 || l.QueueTime != time.Hour || l.QueuedTotal >= 0 {
 		t.Errorf("switched off: %+v", cfg)
@@ -358,9 +345,7 @@ func TestLimitFlags(t *testing.T) {
 	cfg, _, err := parse(t, map[string]string{"FILEWRIGHT_MAX_PIXELS": "1000", "FILEWRIGHT_CPU_TIME": "90s", "FILEWRIGHT_MAX_OUTPUT": "5MiB"},
 		"--max-frames", "2", "--max-pages", "3", "--max-duration", "4m", "--max-entries", "5", "--max-unpacked", "6MB", "--max-ratio", "7", "--max-cells", "8",
 		"--max-memory", "9GiB", "--max-scratch", "10MB", "--max-processes", "11", "--document-time", "12s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	want := standard.Limits{
 		Pixels: 1000, Frames: 2, Pages: 3, Duration: 4 * time.Minute, Entries: 5, Unpacked: 6e6, Ratio: 7, Cells: 8,
 		CPU: 90 * time.Second, Memory: 9 << 30, Scratch: 10e6, Processes: 11, Document: 12 * time.Second,

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func configFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "filewright.yaml")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -113,9 +113,7 @@ func TestShowConfig(t *testing.T) {
 		t.Fatal(code, errs.String())
 	}
 	var all []effective
-	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(out.Bytes(), &all))
 	found := 0
 	for _, e := range all {
 		switch e {

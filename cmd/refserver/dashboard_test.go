@@ -9,6 +9,7 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
@@ -67,9 +68,7 @@ func TestUploadOrigins(t *testing.T) {
 			c.Region = cmp.Or(c.Region, "eu-central-1")
 			c.Credentials = credentials.NewStaticV4("key", "secret", "")
 			s, err := s3blob.New(*c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer s.Close()
 			a.blobs = s
 		}

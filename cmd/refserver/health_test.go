@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestHealth(t *testing.T) {
@@ -27,9 +29,7 @@ func TestHealth(t *testing.T) {
 	}))
 	defer srv.Close()
 	_, port, err := net.SplitHostPort(srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	ask := func(env map[string]string, args ...string) (int, string) {
 		var out bytes.Buffer
 		code := run(t.Context(), append([]string{"health"}, args...), &out, &out, func(k string) (string, bool) { v, ok := env[k]; return v, ok })

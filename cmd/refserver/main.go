@@ -12,6 +12,7 @@
 //	refserver doctor               check the engines
 //	refserver convert IN OUT       convert one file, without a server
 //	refserver completion SHELL     print completions for bash, zsh, fish or PowerShell
+//	refserver version              print the version
 //
 // Every command has a --help flag. Every flag can also be set in the environment: --data-dir as
 // FILEWRIGHT_DATA_DIR, and those of the server in a file (--config).

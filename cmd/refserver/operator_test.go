@@ -8,21 +8,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Every log line has the node, whatever its format.
 func TestLogsNameTheNode(t *testing.T) {
 	t.Parallel()
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	node := host + "/" + strconv.Itoa(os.Getpid())
 	for format, want := range map[string]string{"text": " node=" + node, "json": `"node":"` + node + `"`} {
 		cfg, _, err := parse(t, nil, "--data-dir", t.TempDir(), "--log-format", format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var out strings.Builder
 		log := cfg.logger(&out)
 		log.Info("one")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // The credentials of the first start do not go to a log, but to a file that only the server's user
@@ -21,12 +23,8 @@ func TestFirstStartSecrets(t *testing.T) {
 		func() error { return os.WriteFile(path, []byte("old"), 0o644) },
 		func() error { return os.Symlink(elsewhere, path) },
 	} {
-		if err := os.RemoveAll(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := prepare(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.RemoveAll(path))
+		systest.NoError(t, prepare())
 		var out strings.Builder
 		a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
 		if text := out.String(); strings.Contains(text, "the-password") || strings.Contains(text, "fw_the_key") || !strings.Contains(text, path) || !strings.Contains(text, "is ready at http://127.0.0.1:1 ") {
@@ -43,9 +41,7 @@ func TestFirstStartSecrets(t *testing.T) {
 	if _, err := os.Stat(elsewhere); err == nil {
 		t.Error("a symbolic link was followed")
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Remove(path))
 	var out strings.Builder
 	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{})
 	if _, err := os.Stat(path); err == nil || strings.Contains(out.String(), firstStartName) {
@@ -63,23 +59,17 @@ func TestFirstStartSecrets(t *testing.T) {
 func TestFirstStartOutput(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer r.Close()
 	a := &app{dataDir: t.TempDir()}
 	a.welcome(&cli{out: w}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, w.Close())
 	text, err := io.ReadAll(r)
 	if _, made := os.Stat(filepath.Join(a.dataDir, firstStartName)); err != nil || made == nil || !strings.Contains(string(text), "once: fw_the_key") {
 		t.Errorf("a pipe got %q, %v", text, err)
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer log.Close()
 	a.welcome(&cli{out: log}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
 	if text, err := os.ReadFile(log.Name()); err != nil || strings.Contains(string(text), "fw_the_key") || !strings.Contains(string(text), firstStartName) {

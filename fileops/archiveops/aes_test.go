@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestPassword(t *testing.T) {
@@ -57,9 +58,7 @@ func TestPassword(t *testing.T) {
 				}
 				b, _ := out.Bytes()
 				zr, err := stdzip.NewReader(bytes.NewReader(b), int64(len(b)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				for _, f := range zr.File {
 					// AE-2 and 256 bits; a checksum would reveal the content.
 					if f.CRC32 != 0 || f.ReaderVersion != 51 || !bytes.Contains(f.Extra, []byte("\x01\x99\x07\x00\x02\x00AE\x03")) {
@@ -92,15 +91,11 @@ func TestPasswordSaltsDiffer(t *testing.T) {
 	same := fileops.Bytes("a.bin", noise(1000))
 	b, _ := mustRun(t, archiveops.Zip(), fileops.Args{"password": "secret"}, same, same).Bytes()
 	zr, err := stdzip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var raw [2][]byte
 	for i, f := range zr.File {
 		r, err := f.OpenRaw()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if raw[i], err = io.ReadAll(r); err != nil || len(raw[i]) != 1028 {
 			t.Fatalf("%d bytes, %v", len(raw[i]), err)
 		}

@@ -37,9 +37,7 @@ func run(ctx context.Context, a fileops.Action, args fileops.Args, in ...*fileop
 func mustRun(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) *fileops.File {
 	t.Helper()
 	out, err := run(t.Context(), a, args, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -50,9 +48,7 @@ func save(t testing.TB, f *fileops.File) string {
 	t.Helper()
 	b, _ := f.Bytes()
 	path := filepath.Join(t.TempDir(), f.Name())
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
@@ -88,9 +84,7 @@ func inspect(t testing.TB, f *fileops.File, more ...string) (comment string, ent
 		Comment string
 		Entries []listed
 	}
-	if err := json.Unmarshal([]byte(tool(t, "python3", append([]string{"-c", python, path}, more...)...)), &got); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal([]byte(tool(t, "python3", append([]string{"-c", python, path}, more...)...)), &got))
 	return got.Comment, got.Entries
 }
 
@@ -107,9 +101,7 @@ func unpacked(t testing.TB, f *fileops.File) map[string][]byte {
 		out[path], err = os.ReadFile(filepath.Join(dir, path))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -176,13 +168,9 @@ func TestZipContent(t *testing.T) {
 	}
 	onDisk := filepath.Join(t.TempDir(), "on disk.txt")
 	files["on disk.txt"] = prose(mb + 2)
-	if err := os.WriteFile(onDisk, files["on disk.txt"], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(onDisk, files["on disk.txt"], 0o600))
 	then := time.Date(2011, 12, 13, 14, 15, 16, 0, time.UTC)
-	if err := os.Chtimes(onDisk, then, then); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Chtimes(onDisk, then, then))
 	in = append(in, fileops.Path(onDisk))
 	for _, level := range []string{"store", "fast", "default", "best"} {
 		t.Run(level, func(t *testing.T) {
@@ -285,9 +273,7 @@ func TestStreamable(t *testing.T) {
 func TestFileThatShrinks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.bin")
-	if err := os.WriteFile(path, noise(8<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, noise(8<<20), 0o600))
 	shrink := fileops.Func(archiveops.Zip().Spec(), func(ctx context.Context, job *fileops.Job) error {
 		if err := os.Truncate(path, 100); err != nil {
 			return err
@@ -321,16 +307,11 @@ func archive(t testing.TB, n int) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range n {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), prose(100000+i), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), prose(100000+i), 0o600))
 	}
 	path := filepath.Join(dir, "in.zip")
 	tool(t, "zip", "-q1jr", path, dir)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return b
 }
 
@@ -342,30 +323,19 @@ func TestCompressKeepsEverything(t *testing.T) {
 		"noise.bin": noise(20000), "Ünïcödé 日本.txt": prose(30000), "empty": nil,
 	} {
 		path := filepath.Join(dir, "src", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		systest.NoError(t, os.WriteFile(path, b, 0o600))
 	}
-	if err := os.Chmod(filepath.Join(dir, "src/run.sh"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Chmod(filepath.Join(dir, "src/run.sh"), 0o755))
 	then := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	if err := os.Chtimes(filepath.Join(dir, "src/sub/prose.txt"), then, then); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Chtimes(filepath.Join(dir, "src/sub/prose.txt"), then, then))
 	path := filepath.Join(dir, "in.zip")
 	sh := "cd " + dir + "/src && zip -q1r ../in.zip . -x sub/stored.txt && zip -q0 ../in.zip sub/stored.txt && " +
 		"cp sub/prose.txt locked.txt && zip -q1 -P secret ../in.zip locked.txt && printf 'the comment\n' | zip -qz ../in.zip"
 	tool(t, "sh", "-c", sh)
 	in := fileops.Path(path)
 	out := mustRun(t, archiveops.Compress(nil), nil, in)
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := systest.ReadFile(t, path)
 	if out.Name() != "in.zip" || out.Size() >= int64(len(before)) {
 		t.Errorf("%s has %d bytes, the input %d", out.Name(), out.Size(), len(before))
 	}
@@ -400,9 +370,7 @@ func TestCompressLargeEntry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data := slices.Concat(noise(5<<20), prose(1<<20))
-	if err := os.WriteFile(filepath.Join(dir, "a.bin"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "a.bin"), data, 0o600))
 	path := filepath.Join(dir, "in.zip")
 	tool(t, "zip", "-qj0", path, filepath.Join(dir, "a.bin"))
 	out := mustRun(t, archiveops.Compress(nil), nil, fileops.Path(path))
@@ -431,13 +399,9 @@ func TestCompressRefuses(t *testing.T) {
 			if err == nil {
 				_, err = f.Write(e)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, w.Close())
 		return b.Bytes()
 	}
 	flipped := archive(t, 1)
@@ -482,9 +446,7 @@ func TestCompressRefuses(t *testing.T) {
 func TestSpecs(t *testing.T) {
 	t.Parallel()
 	reg, err := fileops.NewRegistry(archiveops.Zip(), archiveops.Compress(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, _, err := reg.Resolve("zip", []format.Format{"xyz", "", format.PNG}, nil); err != nil {
 		t.Errorf("zip of any files: %v", err)
 	}

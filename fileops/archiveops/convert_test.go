@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func toZIP() fileops.Args { return fileops.Args{"convert_to": "zip"} }
@@ -33,12 +34,8 @@ func tree(t testing.TB, files map[string][]byte) (dir string) {
 	dir = t.TempDir()
 	for name, b := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		systest.NoError(t, os.WriteFile(path, b, 0o600))
 	}
 	return dir
 }
@@ -51,10 +48,7 @@ func gnuTar(t testing.TB, name, dir string, args ...string) *fileops.File {
 		args = append(args, "-z")
 	}
 	tool(t, "tar", append(append([]string{"-C", dir, "-cf", path}, args...), ".")...)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes(name, b)
 }
 
@@ -72,13 +66,9 @@ func pack(t testing.TB, headers ...tar.Header) []byte {
 		if err == nil && h.Typeflag == tar.TypeReg {
 			_, err = io.WriteString(w, h.Name)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, w.Close())
 	return b.Bytes()
 }
 
@@ -175,9 +165,7 @@ func TestConvertTar(t *testing.T) {
 			err := errors.Join(os.Mkdir(filepath.Join(dir, "nothing in it"), 0o700),
 				os.Chmod(filepath.Join(dir, "sub/deep/er/run.sh"), 0o755),
 				os.Chtimes(filepath.Join(dir, "prose.txt"), then, then))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			out := mustRun(t, archiveops.Convert(nil), toZIP(), gnuTar(t, tt.name, dir, tt.args...))
 			if want := format.Base(tt.name) + ".zip"; out.Name() != want {
 				t.Errorf("result %s, want %s", out.Name(), want)
@@ -226,9 +214,7 @@ func TestConvertGzip(t *testing.T) {
 	dir := tree(t, map[string][]byte{"a": prose(1<<20 + 3), "b": prose(70000)})
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	then := time.Date(2011, 12, 13, 14, 15, 16, 0, time.UTC)
-	if err := os.Chtimes(a, then, then); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Chtimes(a, then, then))
 	members := []byte(tool(t, "gzip", "-c", a, b))
 	tarred := mustBytes(t, gnuTar(t, "in.tar", dir))
 	half := len(tarred) / 2 / 512 * 512
@@ -340,13 +326,8 @@ func TestConvertLinks(t *testing.T) {
 			Warn: func(w fileops.Warning) { codes = append(codes, w.Code) },
 		}
 		to := t.TempDir()
-		if err := r.Run(t.Context(), archiveops.Convert(nil), toZIP(), fileops.ToDir(to), in); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(filepath.Join(to, "in.zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, r.Run(t.Context(), archiveops.Convert(nil), toZIP(), fileops.ToDir(to), in))
+		b := systest.ReadFile(t, filepath.Join(to, "in.zip"))
 		same(t, unpacked(t, fileops.Bytes("in.zip", b)), want)
 		if !slices.Equal(codes, []string{fileops.WarnLinksDropped, fileops.WarnContentDropped}) {
 			t.Errorf("%s: warnings %v", name, codes)
@@ -535,9 +516,7 @@ func FuzzConvertNames(f *testing.F) {
 			return
 		}
 		zr, err := stdzip.NewReader(out.Reader(), out.Size())
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		seen := make(map[string]bool)
 		for _, e := range zr.File {
 			path := strings.TrimSuffix(e.Name, "/")

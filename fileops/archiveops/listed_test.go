@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // filtered compresses with the usual program for the extension of name.
@@ -26,9 +27,7 @@ func filtered(t testing.TB, name string, b []byte, args ...string) *fileops.File
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"-c"}, args...)...)
 	cmd.Stdin = bytes.NewReader(b)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return fileops.Bytes(name, out)
 }
 
@@ -37,10 +36,7 @@ func sevenZip(t testing.TB, dir string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.7z")
 	tool(t, "7z", append(append([]string{"a", "-bd"}, args...), path, dir+"/.")...)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes("in.7z", b)
 }
 
@@ -86,9 +82,7 @@ func TestConvertSevenZip(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := tree(t, files)
-			if err := os.Chmod(filepath.Join(dir, "script.sh"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.Chmod(filepath.Join(dir, "script.sh"), 0o755))
 			out := mustRun(t, archiveops.Convert(nil), toZIP(), sevenZip(t, dir, args...))
 			same(t, unpacked(t, out), files)
 			_, entries := inspect(t, out)

@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // zipped packs a folder with 7-Zip as a ZIP archive.
@@ -21,10 +22,7 @@ func zipped(t testing.TB, dir string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.zip")
 	tool(t, "7z", append(append([]string{"a", "-bd", "-tzip"}, args...), path, dir+"/.")...)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes("in.zip", b)
 }
 
@@ -45,9 +43,7 @@ func extracted(t testing.TB, f *fileops.File, password string) map[string][]byte
 		out[name], err = os.ReadFile(path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -97,10 +93,7 @@ func TestUnlock(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, path)
 		return fileops.Bytes("in.zip", b)
 	}
 	for name, in := range map[string]*fileops.File{

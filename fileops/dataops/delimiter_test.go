@@ -12,40 +12,30 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // pythonRows reads delimited values with Python's csv module.
 func pythonRows(t *testing.T, text, delimiter string) (rows [][]string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	out, err := exec.Command("python3", "-c", `import csv, json, sys
 print(json.dumps(list(csv.reader(open(sys.argv[1], newline="", encoding="utf-8"), delimiter=sys.argv[2]))))`, path, delimiter).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(out, &rows); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, json.Unmarshal(out, &rows))
 	return rows
 }
 
 func converted(t *testing.T, name, text string, args fileops.Args) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := fileops.Run(t.Context(), dataops.Convert(), args, fileops.ToDir(dir), fileops.Bytes(name, []byte(text))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, fileops.Run(t.Context(), dataops.Convert(), args, fileops.ToDir(dir), fileops.Bytes(name, []byte(text))))
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	b, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, files[0])
 	return string(b)
 }
 
@@ -59,9 +49,7 @@ func TestDelimiter(t *testing.T) {
 			b.WriteString(",")
 		}
 		obj, err := json.Marshal(map[string]string{"id": row[0], "note": row[1]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		b.Write(obj)
 	}
 	b.WriteString("]")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestJSONToCSV(t *testing.T) {
@@ -62,9 +63,7 @@ func TestJSONToCSV(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			name, got, err := convert(t, "data.of.json", tt.in, to("csv"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if name != "data.of.csv" || got != tt.want {
 				t.Errorf("%s: got\n%s\nwant\n%s", name, got, tt.want)
 			}
@@ -187,18 +186,14 @@ func TestPythonReadsCSV(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			enc.SetIndent("", "  ")
 		}
-		if err := enc.Encode(rows); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, enc.Encode(rows))
 		files = append(files, b.String())
 	}
 	for _, f := range []string{"csv", "tsv"} {
 		var pairs [][2]string
 		for _, in := range files {
 			_, out, err := convert(t, "x.json", in, to(f))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			pairs = append(pairs, [2]string{in, out})
 		}
 		var diff []string
@@ -242,22 +237,14 @@ func TestRoundTrip(t *testing.T) {
 			rows = append(rows, row)
 		}
 		b, err := json.Marshal(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, f := range []string{"csv", "tsv"} {
 			_, mid, err := convert(t, "x.json", string(b), to(f))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			_, back, err := convert(t, "x."+f, mid, to("json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			var got []map[string]string
-			if err := json.Unmarshal([]byte(back), &got); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, json.Unmarshal([]byte(back), &got))
 			if !reflect.DeepEqual(got, rows) {
 				t.Errorf("%s: %.500s\nbecame\n%.500s\nover\n%.500s", f, b, back, mid)
 			}

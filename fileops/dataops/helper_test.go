@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // convert runs the action on content. It returns the name and content of the
@@ -33,9 +34,7 @@ func to(format string) fileops.Args { return fileops.Args{"convert_to": format} 
 func python(t *testing.T, program string, in, out any) {
 	t.Helper()
 	b, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	tool(t, b, out, "python3", "-c", "import sys, json, csv, io\nd = json.load(sys.stdin)\n"+program)
 }
 

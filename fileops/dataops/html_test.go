@@ -16,6 +16,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // TestHTMLTable reads converted tables with Python's csv module.
@@ -82,9 +83,7 @@ func TestHTMLToJSON(t *testing.T) {
 	} {
 		tt.args["convert_to"] = "json"
 		_, out, err := convert(t, "x.html", in, tt.args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var got, want any
 		if err := errors.Join(json.Unmarshal([]byte(out), &got), json.Unmarshal([]byte(tt.want), &want)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v: got %s, want %s (%v)", tt.args, out, tt.want, err)
@@ -100,9 +99,7 @@ func TestHTMLBackAndForth(t *testing.T) {
 	t.Parallel()
 	const in = "a,b\n\"x <y> & \"\"z\"\"\",1\n\"line\nline\",\n"
 	_, page, err := convert(t, "x.csv", in, to("html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, out, err := convert(t, "x.html", page, to("csv")); err != nil || out != in {
 		t.Errorf("got %q, %v", out, err)
 	}
@@ -144,9 +141,7 @@ func TestHTMLToWorkbook(t *testing.T) {
 	in := "<html><table><caption>'a/b'</caption><tr><td>1.5<td>007<td>x  &lt;<tr><td><pre>y\n  z</pre></table>" +
 		"<table><tr><td>\x01&#xffff;</table><table><caption>" + long + "</caption><tr><td>1</table><table><caption>" + long + "</caption><tr><td>1</table>"
 	_, out, err := convert(t, "x.html", in, to("fods"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	type cell struct {
 		Type  string   `xml:"value-type,attr"`
 		Value string   `xml:"value,attr"`
@@ -204,9 +199,7 @@ func FuzzHTMLTables(f *testing.F) {
 			t.Fatalf("%q became %q: %v", in, out, err)
 		}
 		_, out, err = convert(t, "x.html", in, to("fods"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		d := xml.NewDecoder(strings.NewReader(out))
 		for err == nil {
 			_, err = d.Token()

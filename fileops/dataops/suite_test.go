@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/dataops"
 	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestConformance(t *testing.T) {
@@ -33,9 +34,7 @@ func large(tb testing.TB, size int) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "large.csv")
 	f, err := os.Create(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	systest.NoError(tb, err)
 	defer f.Close()
 	var b strings.Builder
 	b.WriteString("id,name,city,amount,note\n")
@@ -65,9 +64,7 @@ func toDisk(tb testing.TB, r fileops.Runner, path, format string) string {
 		out = filepath.Join(filepath.Dir(path), "result-"+f.Name())
 		return os.Rename(p, out)
 	}), fileops.Path(path))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	systest.NoError(tb, err)
 	return out
 }
 
@@ -103,9 +100,7 @@ func BenchmarkConvert(b *testing.B) {
 	for _, bb := range []struct{ path, to string }{{csv, "json"}, {json, "csv"}, {json, "html"}} {
 		b.Run(filepath.Ext(bb.path)[1:]+" to "+bb.to, func(b *testing.B) {
 			st, err := os.Stat(bb.path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			b.SetBytes(st.Size())
 			b.ReportAllocs()
 			for b.Loop() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestCSVToJSON(t *testing.T) {
@@ -48,9 +49,7 @@ func TestCSVToJSON(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, got, err := convert(t, tt.file, tt.in, to("json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			want := "[]\n"
 			if tt.want != "" {
 				want = "[\n  " + strings.ReplaceAll(tt.want, "|", ",\n  ") + "\n]\n"
@@ -196,9 +195,7 @@ func pandocCells(t *testing.T, from, text string) (cells [][]string) {
 		t.Fatalf("pandoc finds %v", doc.Blocks)
 	}
 	var table []any // attributes, caption, columns, head, bodies, foot
-	if err := json.Unmarshal(doc.Blocks[0].C, &table); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(doc.Blocks[0].C, &table))
 	rows := table[3].([]any)[1].([]any)
 	for _, body := range table[4].([]any) {
 		rows = append(rows, body.([]any)[3].([]any)...)
@@ -232,14 +229,10 @@ func TestPandocReadsTables(t *testing.T) {
 		return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 	}
 	b, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for f, from := range map[string]string{"html": "html", "md": "gfm"} {
 		_, out, err := convert(t, "<b>.json", string(b), to(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if f == "html" && !strings.Contains(out, "<title>&lt;b&gt;</title>") {
 			t.Error("the title is wrong")
 		}
@@ -258,9 +251,7 @@ func TestPandocReadsTables(t *testing.T) {
 	// Without column names.
 	for f, want := range map[string]string{"html": "[[1 2] [3 ]]", "md": "[[column_1 column_2] [1 2] [3 ]]"} {
 		_, out, err := convert(t, "x.json", "[[1,2],[3]]", to(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		got := pandocCells(t, map[string]string{"html": "html", "md": "gfm"}[f], out)
 		if fmt.Sprint(got) != want {
 			t.Errorf("%s: got %v, want %s", f, got, want)
@@ -301,9 +292,7 @@ func TestEncodings(t *testing.T) {
 			iconv := exec.CommandContext(t.Context(), "iconv", "-f", "UTF-8", "-t", tt.encoding)
 			iconv.Stdin = strings.NewReader(tt.text)
 			in, err := iconv.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			args := fileops.Args{"convert_to": "tsv"}
 			if tt.given != "" {
 				args["encoding"] = tt.given
@@ -316,9 +305,7 @@ func TestEncodings(t *testing.T) {
 				got = string(b)
 				return err
 			}), fileops.Bytes("in.csv", in))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if want := strings.ReplaceAll(tt.text, ",", "\t"); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}

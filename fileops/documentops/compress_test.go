@@ -24,14 +24,13 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func compressor(t testing.TB) fileops.Action {
 	t.Helper()
 	e, err := imageops.New(t.Context(), imageops.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return documentops.Compress(e, nil)
 }
 
@@ -53,18 +52,14 @@ func photo(w, h int) *image.RGBA {
 func jpegOf(t testing.TB, m image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, m, &jpeg.Options{Quality: 95}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, jpeg.Encode(&b, m, &jpeg.Options{Quality: 95}))
 	return b.Bytes()
 }
 
 func pngOf(t testing.TB, m image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, png.Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -131,13 +126,8 @@ func makeDocument(t testing.TB) []byte {
 func as(t testing.TB, f format.Format, filter string) *fileops.File {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "a."+string(f))
-	if err := libreOffice.convert(save(t, "a.docx", content(t, illustrated(t))), "", out, filter, ""); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, libreOffice.convert(save(t, "a.docx", content(t, illustrated(t))), "", out, filter, ""))
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes("illustrated."+string(f), b)
 }
 
@@ -146,24 +136,16 @@ func render(t testing.TB, name string, b []byte) (pages []*image.Gray) {
 	t.Helper()
 	dir := t.TempDir()
 	pdf := filepath.Join(dir, "a.pdf")
-	if err := libreOffice.convert(save(t, name, b), "", pdf, "writer_pdf_Export", ""); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, libreOffice.convert(save(t, name, b), "", pdf, "writer_pdf_Export", ""))
 	tool(t, "pdftoppm", "-gray", "-png", "-r", "96", pdf, filepath.Join(dir, "p"))
 	found, err := filepath.Glob(filepath.Join(dir, "p-*.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, p := range found {
 		f, err := os.Open(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		m, err := png.Decode(f)
 		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		g := image.NewGray(m.Bounds())
 		draw.Draw(g, g.Rect, m, m.Bounds().Min, draw.Src)
 		pages = append(pages, g)
@@ -231,9 +213,7 @@ func TestCompressedPagesLookTheSame(t *testing.T) {
 func checkPackage(t *testing.T, b []byte) (names []string) {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var list struct {
 		Default []struct {
 			Extension   string `xml:"Extension,attr"`
@@ -244,9 +224,7 @@ func checkPackage(t *testing.T, b []byte) (names []string) {
 			ContentType string `xml:"ContentType,attr"`
 		} `xml:"Override"`
 	}
-	if err := xml.Unmarshal(part(t, b, "[Content_Types].xml"), &list); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, xml.Unmarshal(part(t, b, "[Content_Types].xml"), &list))
 	byExt := map[string]string{}
 	for _, d := range list.Default {
 		byExt[strings.ToLower(d.Extension)] = d.ContentType
@@ -278,9 +256,7 @@ func checkPackage(t *testing.T, b []byte) (names []string) {
 				TargetMode string `xml:"TargetMode,attr"`
 			}
 		}
-		if err := xml.Unmarshal(part(t, b, name), &rels); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, xml.Unmarshal(part(t, b, name), &rels))
 		dir := path.Dir(path.Dir(name))
 		for _, r := range rels.Relationship {
 			if to := path.Join(dir, r.Target); r.TargetMode != "External" && !known[to] {
@@ -311,9 +287,7 @@ func TestPicturesOfADocument(t *testing.T) {
 		t.Errorf("%d × %d, %v", c.Width, c.Height, err)
 	}
 	m, err := png.Decode(bytes.NewReader(part(t, b, "word/media/image3.png")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, _, _, alpha := m.At(0, 0).RGBA(); alpha != 0 {
 		t.Error("the transparent part is not transparent")
 	}
@@ -326,9 +300,7 @@ func TestCompressedOpenDocument(t *testing.T) {
 	in := as(t, format.ODT, "writer8")
 	b := must(t, compressor(t), fileops.Args{"compression_value": "extreme"}, in)
 	zr, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if f := zr.File[0]; f.Name != "mimetype" || f.Method != zip.Store || len(f.Extra) > 0 {
 		t.Errorf("first entry %+v", f.FileHeader)
 	}
@@ -413,9 +385,7 @@ func TestPrinterSettings(t *testing.T) {
 	if got := string(part(t, b, "xl/worksheets/sheet1.xml")); strings.Contains(got, "r:id") || !strings.Contains(got, `orientation="landscape"`) {
 		t.Errorf("sheet: %s", got)
 	}
-	if err := libreOffice.convert(save(t, "a.xlsx", b), "", filepath.Join(t.TempDir(), "a.pdf"), "calc_pdf_Export", ""); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, libreOffice.convert(save(t, "a.xlsx", b), "", filepath.Join(t.TempDir(), "a.pdf"), "calc_pdf_Export", ""))
 }
 
 func TestCompressSuite(t *testing.T) {

@@ -12,7 +12,7 @@
 // # Limits
 //
 // An archive may have 10,000 parts and expand to 2 GiB. A part larger than 10
-// MiB may be at most 200 times as large as its compressed data. Parts are
+// MiB may be at most 500 times as large as its compressed data. Parts are
 // compressed one after the other. Pictures of up to 128 MiB are processed
 // concurrently, one for each processor. A document to encrypt may have 2 GiB; it
 // is encrypted and decrypted in segments of 4 KiB.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func short(t testing.TB) context.Context {
@@ -19,9 +20,7 @@ func short(t testing.TB) context.Context {
 
 func FuzzEncryptionInfo(f *testing.F) {
 	_, info, err := newAgile(f.Context(), "x")
-	if err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, err)
 	f.Add(bytes.Replace(info(), []byte(`spinCount="100000"`), []byte(`spinCount="10"`), 1))
 	f.Add(append([]byte{4, 0, 2, 0, 0x24, 0, 0, 0, 32, 0, 0, 0, 0x24, 0, 0, 0, 0, 0, 0, 0, 0x0e, 0x66, 0, 0, 4, 0x80, 0, 0, 128, 0, 0, 0}, make([]byte, 120)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -70,13 +69,9 @@ func FuzzCompress(f *testing.F) {
 			if err == nil {
 				_, err = w.Write(data)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, z.Close())
 		err := fileops.Run(short(t), Compress(nil, nil), nil, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), fileops.Bytes("a.docx", b.Bytes()))
 		if fileops.Code(err) == "internal_error" && err != nil {
 			t.Error(err)

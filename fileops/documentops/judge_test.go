@@ -104,9 +104,7 @@ func (j *judge) convert(in, password, out, filter, newPassword string) error {
 func save(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
@@ -129,9 +127,7 @@ func run(ctx context.Context, a fileops.Action, args fileops.Args, in ...*fileop
 func must(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) []byte {
 	t.Helper()
 	_, b, err := run(t.Context(), a, args, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return b
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const password = "pässwörd 日本 😀"
@@ -42,9 +43,7 @@ func TestLockedFilesOpenInLibreOffice(t *testing.T) {
 				if err := libreOffice.convert(locked, "not it", out, filter, ""); err == nil {
 					t.Error("opens with a wrong password")
 				}
-				if err := libreOffice.convert(locked, password, out, filter, ""); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, libreOffice.convert(locked, password, out, filter, ""))
 				if text := tool(t, "pdftotext", out, "-"); !strings.Contains(strings.Join(strings.Fields(text), " "), "The quick b") { // the cell truncates it
 					t.Errorf("text %q", text)
 				}
@@ -73,18 +72,14 @@ func TestUnlockFilesOfLibreOffice(t *testing.T) {
 			t.Parallel()
 			plain := save(t, "a."+string(f), content(t, fileopstest.Sample(t, f)))
 			locked := filepath.Join(t.TempDir(), "locked."+string(f))
-			if err := libreOffice.convert(plain, "", locked, filter, password); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, libreOffice.convert(plain, "", locked, filter, password))
 			if _, _, err := run(t.Context(), documentops.Unlock(nil), fileops.Args{"password": "no"}, fileops.Path(locked)); !errors.Is(err, fileops.ErrWrongPassword) {
 				t.Errorf("wrong password: %v", err)
 			}
 			b := must(t, documentops.Unlock(nil), fileops.Args{"password": password}, fileops.Path(locked))
 			tool(t, "unzip", "-t", save(t, "a.zip", b))
 			out := filepath.Join(t.TempDir(), "a.pdf")
-			if err := libreOffice.convert(save(t, "b."+string(f), b), "", out, toPDF[f], ""); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, libreOffice.convert(save(t, "b."+string(f), b), "", out, toPDF[f], ""))
 			reset := must(t, documentops.ResetPassword(nil), fileops.Args{"old_password": password, "new_password": "other"}, fileops.Path(locked))
 			if err := libreOffice.convert(save(t, "c."+string(f), reset), "other", out, toPDF[f], ""); err != nil {
 				t.Errorf("after reset: %v", err)
@@ -159,9 +154,7 @@ func TestUnlockSuite(t *testing.T) {
 	t.Parallel()
 	fileopstest.Run(t, fileopstest.Suite{Action: documentops.Unlock(nil), Formats: []format.Format{format.DOCX, format.XLSX}, Fixture: lockedSample, Args: fileops.Args{"password": "open sesame"}, Concurrency: 3,
 		Check: func(t *testing.T, _ []*fileops.File, _ fileops.Args, out []*fileops.File) {
-			if err := format.Check(out[0].Format(), out[0].Reader(), out[0].Size()); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, format.Check(out[0].Format(), out[0].Reader(), out[0].Size()))
 		}})
 }
 

@@ -7,15 +7,15 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // rezip returns an archive with added or changed entries. nil removes an entry.
 func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(in), int64(len(in)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var out bytes.Buffer
 	zw := zip.NewWriter(&out)
 	write := func(name string, b []byte) {
@@ -27,9 +27,7 @@ func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 		if err == nil {
 			_, err = w.Write(b)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	seen := make(map[string]bool)
 	for _, f := range zr.File {
@@ -49,9 +47,7 @@ func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 			write(name, b)
 		}
 	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, zw.Close())
 	return out.Bytes()
 }
 
@@ -59,22 +55,16 @@ func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 func part(t testing.TB, in []byte, name string) []byte {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(in), int64(len(in)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, f := range zr.File {
 		if f.Name != name {
 			continue
 		}
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		b, err := io.ReadAll(r)
 		r.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return b
 	}
 	return nil

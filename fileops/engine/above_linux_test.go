@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // late is a reader that calls f on the first read, after the program has started.
@@ -68,18 +69,14 @@ print("done")
 		var out bytes.Buffer
 		threads := &late{f: func() string {
 			all, err := os.ReadDir("/proc/self/task")
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 			var b strings.Builder
 			for _, thread := range all {
 				fmt.Fprintln(&b, thread.Name())
 			}
 			return b.String()
 		}}
-		if err := p.Run(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, fmt.Sprint(os.Getpid())}, Dir: t.TempDir(), Stdin: threads, Stdout: &out, Access: a}); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, p.Run(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, fmt.Sprint(os.Getpid())}, Dir: t.TempDir(), Stdin: threads, Stdout: &out, Access: a}))
 		if got := strings.TrimSpace(out.String()); got != "done" {
 			t.Errorf("%s:\n%s", name, got)
 		}
@@ -94,9 +91,7 @@ func TestUntraced(t *testing.T) {
 	if err != nil { // once for each error, in a separate process
 		t.Parallel()
 		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, errno := range []unix.Errno{unix.EPERM, unix.ENOSYS} {
 			cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestUntraced$")
 			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, int(errno)))
@@ -113,18 +108,14 @@ func TestUntraced(t *testing.T) {
 		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	filter := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	runtime.LockOSThread() // the filter applies to child threads too
 	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); errno != 0 {
 		t.Fatal(errno)

@@ -26,9 +26,7 @@ import (
 func program(t testing.TB, script string) *engine.Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "prog")
-	if err := os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700))
 	return &engine.Program{Name: "prog", Path: path}
 }
 
@@ -37,9 +35,7 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, []byte(content), mode))
 		return path
 	}
 	const answers = "#!/bin/sh\necho \"tool version 5.1.9-3 of 2024\"\n"
@@ -75,9 +71,7 @@ func TestFind(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if tt.path != "" && (p.Path != tt.path || p.Name != filepath.Base(tt.path) || p.Version != tt.version) {
 				t.Errorf("got %+v", p)
 			}
@@ -126,9 +120,7 @@ func TestRunExit(t *testing.T) {
 			t.Parallel()
 			err := program(t, tt.script).Run(t.Context(), engine.Cmd{Dir: t.TempDir()})
 			if tt.message == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 				return
 			}
 			var exit *engine.ExitError
@@ -161,9 +153,7 @@ func TestRunStreams(t *testing.T) {
 		t.Parallel()
 		var out bytes.Buffer
 		in := strings.Repeat("0123456789", 200_000)
-		if err := program(t, "cat").Run(t.Context(), engine.Cmd{Dir: t.TempDir(), Stdin: strings.NewReader(in), Stdout: &out}); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, program(t, "cat").Run(t.Context(), engine.Cmd{Dir: t.TempDir(), Stdin: strings.NewReader(in), Stdout: &out}))
 		if out.String() != in {
 			t.Errorf("%d bytes came back, want %d", out.Len(), len(in))
 		}
@@ -235,9 +225,7 @@ func TestRunEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
 	p := &engine.Program{Name: "env", Path: "/usr/bin/env"}
-	if err := p.Run(t.Context(), engine.Cmd{Dir: dir, Env: []string{"A=1", "LANG=de_DE.UTF-8"}, Stdout: &out}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, p.Run(t.Context(), engine.Cmd{Dir: dir, Env: []string{"A=1", "LANG=de_DE.UTF-8"}, Stdout: &out}))
 	got := strings.Fields(out.String())
 	slices.Sort(got)
 	want := []string{"A=1", "HOME=" + dir, "LANG=de_DE.UTF-8", "LC_ALL=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir}
@@ -254,13 +242,9 @@ func TestRunFiles(t *testing.T) {
 	var files []*os.File
 	for i := range 2 {
 		path := filepath.Join(t.TempDir(), "f")
-		if err := os.WriteFile(path, fmt.Appendf(nil, "file %d\n", i), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "file %d\n", i), 0o600))
 		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer f.Close()
 		files = append(files, f)
 	}
@@ -276,15 +260,11 @@ func TestRunInheritsNoFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret-file")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
 	var out bytes.Buffer
 	p := &engine.Program{Name: "ls", Path: "/bin/ls"}
-	if err := p.Run(t.Context(), engine.Cmd{Args: []string{"-l", "/proc/self/fd"}, Dir: t.TempDir(), Stdout: &out}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, p.Run(t.Context(), engine.Cmd{Args: []string{"-l", "/proc/self/fd"}, Dir: t.TempDir(), Stdout: &out}))
 	if strings.Contains(out.String(), "secret-file") || !strings.Contains(out.String(), "0 -> /dev/null") {
 		t.Errorf("got %s", out.String())
 	}
@@ -426,9 +406,7 @@ func TestRunLimits(t *testing.T) {
 		err := program(t, `head -c 1000 /dev/zero > f; ulimit -c -t -v -f`).Run(t.Context(), engine.Cmd{
 			Dir: t.TempDir(), Stdout: &out, Limits: engine.Limits{CPU: 90 * time.Second, Memory: 4 << 30, FileSize: 1 << 20},
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 		for _, want := range []string{"(blocks, -c) 0", "(seconds, -t) 90", "(kbytes, -v) 4194304", "(blocks, -f) 1024"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %q in %s", want, out.String())
@@ -473,9 +451,7 @@ func TestProcess(t *testing.T) {
 	t.Parallel()
 	onLine, pids := pidOnLine(t)
 	proc, err := program(t, `echo $$ >&2; sleep 1000`).Start(t.Context(), engine.Cmd{Dir: t.TempDir(), OnLine: onLine})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if pid := <-pids; pid != proc.Pid() {
 		t.Errorf("pid %d, the program says %d", proc.Pid(), pid)
 	}
@@ -508,12 +484,8 @@ func TestProcess(t *testing.T) {
 func TestProcessLimit(t *testing.T) {
 	t.Parallel()
 	proc, err := program(t, "while :; do :; done").Start(t.Context(), engine.Cmd{Dir: t.TempDir(), Limits: engine.Limits{CPU: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := proc.Limit(engine.Limits{CPU: time.Second}); err != nil {
-		t.Error(err)
-	}
+	systest.NoError(t, err)
+	systest.Check(t, proc.Limit(engine.Limits{CPU: time.Second}))
 	var exit *engine.ExitError
 	if err := proc.Wait(); !errors.As(err, &exit) || exit.Signal != syscall.SIGXCPU {
 		t.Errorf("got %v", err)
@@ -528,16 +500,10 @@ func TestProcessContextAfterEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	proc, err := program(t, "exit 0").Start(ctx, engine.Cmd{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := proc.Wait(); err != nil {
-		t.Error(err)
-	}
+	systest.NoError(t, err)
+	systest.Check(t, proc.Wait())
 	cancel()
-	if err := proc.Wait(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, proc.Wait())
 }
 
 // Many concurrent runs are not mixed up and leave no goroutines or descriptors behind.
@@ -572,9 +538,7 @@ func TestRunConcurrently(t *testing.T) {
 
 func openFiles(t *testing.T) int {
 	es, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return len(es)
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // findGroups prepares a delegated directory for groups with limits, or returns a reason
@@ -45,16 +47,10 @@ func TestFindGroups(t *testing.T) {
 				unit + "/server/cgroup.procs": "", unit + "/engines/cgroup.subtree_control": "",
 				unit + "/engines/1-running/cgroup.kill": "", unit + "/engines/other/file": "",
 			} {
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				systest.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 			}
-			if err := os.Mkdir(unit+"/engines/2000000000-left", 0o700); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.Mkdir(unit+"/engines/2000000000-left", 0o700))
 			g, unlimited, err := findGroups(proc)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
@@ -62,9 +58,7 @@ func TestFindGroups(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if got := unlimited; (got == nil) != (tt.unlimited == "") || got != nil && !strings.Contains(got.Error(), tt.unlimited) {
 				t.Errorf("got reason %v, want %q", got, tt.unlimited)
 			}
@@ -110,9 +104,7 @@ func TestGroupLimits(t *testing.T) {
 		for _, files := range [][]string{{"memory.max", "pids.max", "memory.oom.group", "memory.swap.max"}, {"memory.max", "pids.max", "memory.oom.group"}} {
 			g := &group{dir: t.TempDir(), limits: true}
 			for _, f := range files {
-				if err := os.WriteFile(filepath.Join(g.dir, f), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, os.WriteFile(filepath.Join(g.dir, f), nil, 0o600))
 			}
 			if err := g.limit(tt.limits, []string{tt.scratch}); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -134,9 +126,7 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	for events, want := range map[string]bool{"low 0\noom 1\noom_kill 0\noom_group_kill 0\n": false, "oom 1\noom_kill 3\noom_group_kill 1\n": true, "": false} {
 		g := &group{dir: t.TempDir(), limits: true}
-		if err := os.WriteFile(filepath.Join(g.dir, "memory.events"), []byte(events), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(filepath.Join(g.dir, "memory.events"), []byte(events), 0o600))
 		if got := g.outOfMemory(); got != want {
 			t.Errorf("%q: got %v", events, got)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Program output is read and taken only if it is a regular file in its directory.
@@ -17,9 +18,7 @@ func TestOpenAndTake(t *testing.T) {
 	secret := filepath.Join(outside, "file")
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	check(os.WriteFile(secret, []byte("secret"), 0o600))
 	check(os.WriteFile(filepath.Join(dir, "file"), []byte("made"), 0o600))

@@ -38,9 +38,7 @@ func sandbox(t testing.TB) *engine.Sandbox {
 func find(t testing.TB, s *engine.Sandbox, name string) *engine.Program {
 	t.Helper()
 	p, err := s.Find(t.Context(), []string{"--version"}, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return p
 }
 
@@ -127,19 +125,13 @@ func TestSandboxHolds(t *testing.T) {
 	dir, outside, given := t.TempDir(), t.TempDir(), t.TempDir()
 	canary := filepath.Join(outside, "canary")
 	for path, content := range map[string]string{canary: "secret", filepath.Join(given, "given"): "input", filepath.Join(dir, "attempts.py"): attempts} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer tcp.Close()
 	local, err := net.Listen("unix", filepath.Join(outside, "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer local.Close()
 	run := func(p *engine.Program, how string, a engine.Access) string {
 		var out bytes.Buffer
@@ -148,9 +140,7 @@ func TestSandboxHolds(t *testing.T) {
 			Args: []string{"-I", filepath.Join(dir, "attempts.py"), canary, given, port, strconv.Itoa(os.Getpid()), local.Addr().String(), how},
 			Dir:  dir, Stdout: &out, Access: a,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return strings.Join(strings.Split(strings.TrimSpace(out.String()), "\n"), ", ")
 	}
 	s := sandbox(t)
@@ -184,23 +174,15 @@ func TestSandboxHolds(t *testing.T) {
 func TestDescriptorsStay(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(file, []byte("secret"), 0o600))
 	open, err := syscall.Open(file, syscall.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer syscall.Close(open)
 	high, err := unix.FcntlInt(uintptr(open), unix.F_DUPFD, 500)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer syscall.Close(high)
 	given, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer given.Close()
 	const script = `
 import os
@@ -217,9 +199,7 @@ for fd in range(1024):
 			err := find(t, s, "/usr/bin/python3").Run(t.Context(), engine.Cmd{
 				Args: []string{"-I", "-c", script}, Dir: t.TempDir(), Stdout: &out, Files: []*os.File{given, given}[:files],
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if got := strings.Join(strings.Fields(out.String()), " "); got != want {
 				t.Errorf("%s: the program has the descriptors %s, want %s", name, got, want)
 			}
@@ -248,9 +228,7 @@ works("mark", lambda: resource.prlimit(0, locks, (1, 1)))
 	p := find(t, sandbox(t), "/usr/bin/python3")
 	for want, a := range map[string]engine.Access{"own asked": {Namespaces: true}, "asked": {}} {
 		var out bytes.Buffer
-		if err := p.Run(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, strconv.Itoa(os.Getpid())}, Dir: t.TempDir(), Stdout: &out, Access: a}); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, p.Run(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, strconv.Itoa(os.Getpid())}, Dir: t.TempDir(), Stdout: &out, Access: a}))
 		if got := strings.Join(strings.Fields(out.String()), " "); got != want {
 			t.Errorf("%+v: %s, want %s", a, got, want)
 		}
@@ -264,9 +242,7 @@ func TestSandboxDropsCapabilities(t *testing.T) {
 	err := find(t, sandbox(t), "cat").Run(t.Context(), engine.Cmd{
 		Args: []string{"/proc/self/status"}, Dir: t.TempDir(), Stdout: &out, Access: engine.Access{Read: []string{"/proc"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, want := range []string{"CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
@@ -279,9 +255,7 @@ func TestSandboxStaysOutside(t *testing.T) {
 	t.Parallel()
 	p := find(t, sandbox(t), "true")
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(file, nil, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	var free, confined sync.WaitGroup
 	for range 8 {
@@ -306,9 +280,7 @@ func TestSandboxStaysOutside(t *testing.T) {
 		confined.Go(func() {
 			dir := t.TempDir()
 			for range 25 {
-				if err := p.Run(ctx, engine.Cmd{Dir: dir}); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, p.Run(ctx, engine.Cmd{Dir: dir}))
 			}
 		})
 	}
@@ -334,15 +306,11 @@ func TestKillReachesWhoLeft(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				held, hold, err := os.Pipe()
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				defer held.Close()
 				proc, err := p.Start(ctx, engine.Cmd{Args: []string{"-c", script}, Dir: dir, Files: []*os.File{hold}})
 				hold.Close() // from now on only processes of the run hold it
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if hang {
 					systest.Until(t, "the program leaves a process", func() bool { _, err := os.Stat(filepath.Join(dir, "left")); return err == nil })
 					cancel()
@@ -387,12 +355,8 @@ func TestWatchedLimits(t *testing.T) {
 			}
 			// Limits can be set during a run.
 			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-c", tt.script}, Dir: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := proc.Limit(tt.limits); err != nil {
-				t.Error(err)
-			}
+			systest.NoError(t, err)
+			systest.Check(t, proc.Limit(tt.limits))
 			if err := proc.Wait(); !errors.As(err, &exit) || exit.Exceeded != tt.name {
 				t.Errorf("limited later: %v", err)
 			}
@@ -478,9 +442,7 @@ for key in 0, 1, 1 << 63, 0xffffffffffffffff:
 		err := find(t, s, "/usr/bin/python3").Run(t.Context(), engine.Cmd{
 			Args: []string{"-I", "-c", script}, Dir: t.TempDir(), Stdout: &out, Access: engine.Access{Read: []string{"/proc"}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return out.String()
 	}
 	s := sandbox(t)
@@ -494,9 +456,7 @@ for key in 0, 1, 1 << 63, 0xffffffffffffffff:
 		got := run(s)
 		for _, ns := range []string{"user", "net", "ipc", "uts"} {
 			own, err := os.Readlink("/proc/self/ns/" + ns)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if shared := strings.Contains(got, own); shared == s.Namespaced() {
 				t.Errorf("%s (%v): the %s namespace of the server: %v\n%s", kind, s.Layers(), ns, shared, got)
 			}
@@ -548,9 +508,7 @@ func TestNamespacesRunOut(t *testing.T) {
 		t.Fatalf("no namespaces before: %v", s.Missing())
 	}
 	p := find(t, s, "readlink")
-	if err := os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0))
 	var out bytes.Buffer
 	err := p.Run(t.Context(), engine.Cmd{Args: []string{"/proc/self/ns/net"}, Dir: t.TempDir(), Stdout: &out, Access: engine.Access{Read: []string{"/proc"}}})
 	own, _ := os.Readlink("/proc/self/ns/net")
@@ -567,9 +525,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p, dir := find(b, s, "true"), b.TempDir()
 			for b.Loop() {
-				if err := p.Run(b.Context(), engine.Cmd{Dir: dir}); err != nil {
-					b.Fatal(err)
-				}
+				systest.NoError(b, p.Run(b.Context(), engine.Cmd{Dir: dir}))
 			}
 		})
 	}

@@ -13,20 +13,15 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // delegated returns the cgroup v2 directory of this process if groups can be created
 // there and programs can have namespaces, else "".
 func delegated(t *testing.T, s *engine.Sandbox) string {
 	t.Helper()
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mounts, err := os.ReadFile("/proc/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := systest.ReadFile(t, "/proc/self/cgroup")
+	mounts := systest.ReadFile(t, "/proc/mounts")
 	_, path, ok := strings.Cut("\n"+string(own), "\n0::")
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
@@ -36,9 +31,7 @@ func delegated(t *testing.T, s *engine.Sandbox) string {
 		dir := strings.TrimSuffix(filepath.Join(f[1], strings.TrimSpace(path)), "/server")
 		probe := filepath.Join(dir, "filewright-test-"+strconv.Itoa(os.Getpid()))
 		if err := os.Mkdir(probe, 0o700); err == nil {
-			if err := os.Remove(probe); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, os.Remove(probe))
 			return dir
 		}
 	}
@@ -85,14 +78,10 @@ if sys.argv[1:] == ["stay"]: time.sleep(1000)
 		for _, arg := range []string{"", "stay"} {
 			a.Read = []string{"/proc"}
 			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, arg}, Dir: t.TempDir(), Stdout: w, Access: a})
 			w.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			var out bytes.Buffer
 			if arg == "stay" {
 				for strings.Count(out.String(), "started") < 3 {

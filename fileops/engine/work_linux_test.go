@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
@@ -17,9 +18,7 @@ func busy(t *testing.T, each int) {
 	for range each * runtime.NumCPU() {
 		// A limit of its own, in case nothing kills it.
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -t 60; while :; do :; done")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, cmd.Start())
 		t.Cleanup(func() {
 			cmd.Process.Kill()
 			cmd.Wait()
@@ -77,9 +76,7 @@ func TestRunsAddUp(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	t.Error("six runs were not stopped")
 }

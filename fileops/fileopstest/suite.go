@@ -23,6 +23,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A Suite configures the test of an action.
@@ -219,9 +220,7 @@ func (s Suite) run(ctx context.Context, t testing.TB, args fileops.Args, in ...*
 func (s Suite) succeeds(t *testing.T, f format.Format, args fileops.Args) {
 	in := s.inputs(t, f)
 	out, err := s.run(t.Context(), t, args, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s.check(t, in, args, out)
 }
 
@@ -256,9 +255,7 @@ func (s Suite) badInput(t *testing.T, listed, f format.Format, args fileops.Args
 		if p, ok := onDisk.Path(); ok {
 			good, err = os.ReadFile(p)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	random := make([]byte, 8192)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -301,13 +298,9 @@ func (s Suite) backings(t *testing.T, f format.Format, args fileops.Args) {
 			t.Fatal("fixture has no content")
 		}
 		dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.Mkdir(dir, 0o700))
 		path := filepath.Join(dir, x.Name())
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, b, 0o600))
 		disk = append(disk, fileops.Path(path))
 		mem = append(mem, fileops.Bytes(x.Name(), b))
 		before[path] = b
@@ -357,9 +350,7 @@ func (s Suite) atOnce(t *testing.T, f format.Format, args fileops.Args) {
 func goroutinesOf(t *testing.T, test string) int {
 	t.Helper()
 	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
 	// A record is "<count> @ <addresses>", followed by the line `# labels:
 	// {"test":"<value>"}` if there are labels.
 	want := fmt.Sprintf("%q:%q", "test", test)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -218,10 +219,8 @@ func sniffISO(head []byte) Format {
 			if i == 12 { // minor version
 				continue
 			}
-			for _, b := range brands {
-				if string(head[i:i+4]) == b {
-					return true
-				}
+			if slices.Contains(brands, string(head[i:i+4])) {
+				return true
 			}
 		}
 		return false

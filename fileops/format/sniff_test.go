@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A sample of every format is recognized. This includes readers with short reads
@@ -29,13 +30,9 @@ func TestSniffSamples(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			b, err := fileopstest.Sample(t, f).ReadAll(1 << 30)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			r := bytes.NewReader(b)
-			if err := format.Check(f, r, r.Size()); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, format.Check(f, r, r.Size()))
 			// Other names are rejected, unless they mean the same format.
 			got := format.Sniff(r, r.Size())
 			for other := range format.Known() {
@@ -107,16 +104,12 @@ func archive(t testing.TB, method uint16, pairs ...string) string {
 		}
 		// A writer that cannot seek puts the sizes after the data.
 		w, err := z.CreateHeader(&zip.FileHeader{Name: pairs[i], Method: m})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := io.WriteString(w, pairs[i+1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	return b.String()
 }
 
@@ -636,9 +629,7 @@ func TestUnusualButValid(t *testing.T) {
 	} else if _, err := w.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	stub := append([]byte("MZ\x90\x00\x03\x00\x00\x00\x04\x00\x00\x00\xff\xff\x00\x00 a program"), b.Bytes()...)
 	for name, tt := range map[string]struct {
 		want format.Format

@@ -68,7 +68,7 @@ const worthwhile = 0.97
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	src, h, err := e.load(job)
 	if src.format == format.SVG && errors.Is(err, fileops.ErrUnsupportedInput) && sizeless(src.data) {
-		job.Log.Info("kept as it is", "reason", "the drawing has no size")
+		job.Log.Info("file kept as it is", "reason", "the drawing has no size")
 		return job.Keep(job.Input()) // an intact document, which cannot be compared
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	}
 	job.Progress(0.05)
 	if reason := irreplaceable(src, h); reason != "" {
-		job.Log.Info("kept as it is", "reason", reason)
+		job.Log.Info("file kept as it is", "reason", reason)
 		return e.keep(ctx, job, src)
 	}
 	level := max(0, slices.Index(levels, job.Params.Get("compression_value")))
@@ -93,7 +93,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 				return context.Cause(ctx)
 			case err != nil && src.format == format.TIFF && h.pages > 1:
 				// The TIFF writer requires pages of the same size.
-				job.Log.Info("kept as it is", "reason", "the pages cannot be written together")
+				job.Log.Info("file kept as it is", "reason", "the pages cannot be written together")
 				return e.keep(ctx, job, src)
 			case err != nil:
 				return e.blame(ctx, src, p, err)

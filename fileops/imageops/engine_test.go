@@ -21,6 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // The tests in this file apply to both codecs.
@@ -62,9 +63,7 @@ func checkPicture(t *testing.T, in []*fileops.File, args fileops.Args, out []*fi
 func jpegFile(t testing.TB, name string, m image.Image, quality int) *fileops.File {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, m, &jpeg.Options{Quality: quality}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, jpeg.Encode(&b, m, &jpeg.Options{Quality: quality}))
 	return fileops.Bytes(name, b.Bytes())
 }
 
@@ -214,9 +213,7 @@ func hugePNG(w, h uint32) []byte {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	small, err := imageops.New(t.Context(), imageops.Options{MaxPixels: 1000, MaxBytes: 10000, MaxFrames: 3, MaxTotalPixels: 2000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, tt := range []struct {
 		name string
 		e    *imageops.Engine
@@ -249,13 +246,9 @@ func hugeBMP() []byte {
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	e, err := imageops.New(t.Context(), imageops.Options{Without: []format.Format{format.TIFF, format.PSD}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	reg, err := fileops.NewRegistry(e.Convert(), e.Compress())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, f := range []format.Format{format.TIFF, format.PSD} {
 		if _, _, err := reg.Resolve("convert", []format.Format{f}, fileops.Args{"convert_to": "png"}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v", f, err)
@@ -285,9 +278,7 @@ func TestTruncated(t *testing.T) {
 					t.Errorf("convert: %v", err)
 				}
 				reg, err := fileops.NewRegistry(engine(t).Compress())
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if _, _, err := reg.Resolve("compress", []format.Format{f}, nil); err != nil {
 					return
 				}
@@ -342,14 +333,10 @@ func TestBitmapVariants(t *testing.T) {
 			t.Parallel()
 			in := made(t, "in.bmp", "ffmpeg", "-v", "error", "-i", src, "-pix_fmt", tt.pixels, "OUT")
 			m, err := png.Decode(bytes.NewReader(content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, in))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			// ffmpeg reduces colours differently, so compare with its decoder only.
 			want, err := png.Decode(bytes.NewReader(content(t, made(t, "want.png", "ffmpeg", "-v", "error", "-i", save(t, in), "-pix_fmt", "rgba", "OUT"))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if d := difference(want, m); d > 0.6 {
 				t.Errorf("differs from what ffmpeg reads by %.2f", d)
 			}
@@ -382,9 +369,7 @@ func TestRunLengthBitmaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, err := png.Decode(bytes.NewReader(content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, in))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			red, green, blue := color.NRGBA{255, 0, 0, 255}, color.NRGBA{0, 255, 0, 255}, color.NRGBA{0, 0, 255, 255}
 			for i, want := range []color.NRGBA{red, green, blue, green, red, red, red, red} {
 				if got := color.NRGBAModel.Convert(m.At(i%4, i/4)); got != want {
@@ -447,9 +432,7 @@ func TestIconSizes(t *testing.T) {
 		d := b[6+16*i:]
 		at := binary.LittleEndian.Uint32(d[12:])
 		c, err := png.DecodeConfig(bytes.NewReader(b[at : at+binary.LittleEndian.Uint32(d[8:])]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if int(d[0]) != c.Width%256 || int(d[1]) != c.Height%256 {
 			t.Errorf("the directory says %d × %d of a picture of %d × %d", d[0], d[1], c.Width, c.Height)
 		}
@@ -537,9 +520,7 @@ func TestPhotoshopVariants(t *testing.T) {
 				want = &image.Gray{Pix: r, Stride: w, Rect: image.Rect(0, 0, w, h)}
 			}
 			m, err := png.Decode(bytes.NewReader(content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, in))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if d := difference(want, m); d > 0.01 {
 				t.Errorf("differs by %.2f", d)
 			}
@@ -573,9 +554,7 @@ func TestCompressPNGIsLossless(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.NoCompression}
-	if err := enc.Encode(&b, photo(200, 150)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, enc.Encode(&b, photo(200, 150)))
 	out := one(t, engine(t).Compress(), fileops.Args{"compression_value": "less_compression"}, fileops.Bytes("in.png", b.Bytes()))
 	if out.Size() >= int64(b.Len()) {
 		t.Errorf("%d bytes of %d", out.Size(), b.Len())
@@ -604,9 +583,7 @@ func TestCompressFewColours(t *testing.T) {
 		t.Errorf("%d bytes of %d", out.Size(), in.Size())
 	}
 	got, err := png.Decode(bytes.NewReader(content(t, out)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for y := range 300 {
 		for x := range 400 {
 			if color.NRGBAModel.Convert(got.At(x, y)) != m.At(x, y) {
@@ -632,9 +609,7 @@ func TestEncode(t *testing.T) {
 		t.Run(string(to), func(t *testing.T) {
 			t.Parallel()
 			var b bytes.Buffer
-			if err := engine(t).Encode(t.Context(), m, to, 85, 150, &b); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, engine(t).Encode(t.Context(), m, to, 85, 150, &b))
 			out := fileops.Bytes("out."+string(to), b.Bytes())
 			if got := format.Sniff(out.Reader(), out.Size()); got != to {
 				t.Fatalf("wrote %s", got)
@@ -661,20 +636,14 @@ func TestSamples(t *testing.T) {
 		gray.Pix = append(gray.Pix, m.Pix[i])
 	}
 	b, err := e.EncodeJPEG(t.Context(), rgb, 90)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if d := difference(m, decoded(t, fileops.Bytes("x.jpg", b))); d > 6 {
 		t.Errorf("RGB differs by %.1f", d)
 	}
 	halfGray, err := e.ScalePixels(t.Context(), gray, 60, 45)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	half, err := e.EncodeJPEG(t.Context(), halfGray, 90)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if c, err := jpeg.DecodeConfig(bytes.NewReader(half)); err != nil || c.Width != 60 || c.Height != 45 || c.ColorModel != color.GrayModel {
 		t.Errorf("got %v, %v", c, err)
 	}
@@ -753,9 +722,7 @@ func animation(t testing.TB, frames int) *fileops.File {
 		g.Delay = append(g.Delay, 5+i)
 	}
 	var b bytes.Buffer
-	if err := gif.EncodeAll(&b, g); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, gif.EncodeAll(&b, g))
 	return fileops.Bytes("in.gif", b.Bytes())
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // FuzzOwnDecoders runs the decoders in Go on damaged files. They may reject
@@ -20,9 +21,7 @@ func FuzzOwnDecoders(f *testing.F) {
 		f.Add(string(in), b)
 	}
 	e, err := imageops.New(f.Context(), imageops.Options{MaxPixels: 1 << 20})
-	if err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, err)
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
 		switch format.Format(ext) {
 		case format.BMP, format.ICO, format.PSD:
@@ -41,9 +40,7 @@ func FuzzOwnDecoders(f *testing.F) {
 // FuzzDrawing runs the compression of SVG on damaged drawings.
 func FuzzDrawing(f *testing.F) {
 	e, err := imageops.New(f.Context(), imageops.Options{MaxPixels: 1 << 20})
-	if err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, err)
 	for _, s := range []string{
 		`<svg width="9" height="9"><!-- c --><path d="m1.2345678,2.3456789a1 1 0 01.5.5h-3V2z"/></svg>`,
 		`<!DOCTYPE svg [<!ENTITY a "b">]><svg viewBox='0 0 1e3 1e3'><text> a <tspan>&a;</tspan></text><style>.a{}</style></svg>`,

@@ -26,9 +26,7 @@ var newEngine = sync.OnceValues(func() (*imageops.Engine, error) { return imageo
 func engine(t testing.TB) *imageops.Engine {
 	t.Helper()
 	e, err := newEngine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return e
 }
 
@@ -46,9 +44,7 @@ func run(ctx context.Context, a fileops.Action, args fileops.Args, in *fileops.F
 func mustRun(t testing.TB, a fileops.Action, args fileops.Args, in *fileops.File) []*fileops.File {
 	t.Helper()
 	out, err := run(t.Context(), a, args, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -64,10 +60,7 @@ func one(t testing.TB, a fileops.Action, args fileops.Args, in *fileops.File) *f
 func content(t testing.TB, f *fileops.File) []byte {
 	t.Helper()
 	if path, ok := f.Path(); ok {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, path)
 		return b
 	}
 	b, _ := f.Bytes()
@@ -78,9 +71,7 @@ func content(t testing.TB, f *fileops.File) []byte {
 func save(t testing.TB, f *fileops.File) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), f.Name())
-	if err := os.WriteFile(path, content(t, f), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, content(t, f), 0o600))
 	return path
 }
 
@@ -96,10 +87,7 @@ func made(t testing.TB, name, program string, args ...string) *fileops.File {
 		args[i] = strings.ReplaceAll(args[i], "OUT", path)
 	}
 	tool(t, program, args...)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes(name, b)
 }
 
@@ -107,9 +95,7 @@ func made(t testing.TB, name, program string, args ...string) *fileops.File {
 func tags(t testing.TB, f *fileops.File) map[string]any {
 	t.Helper()
 	var all []map[string]any
-	if err := json.Unmarshal([]byte(tool(t, "exiftool", "-json", "-n", "-G0", save(t, f))), &all); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal([]byte(tool(t, "exiftool", "-json", "-n", "-G0", save(t, f))), &all))
 	return all[0]
 }
 
@@ -119,14 +105,9 @@ func decoded(t testing.TB, f *fileops.File) image.Image {
 	in, dir := save(t, f), t.TempDir()
 	out := filepath.Join(dir, "out.png")
 	tool(t, "vips", "colourspace", in, out+"[strip]", "srgb")
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, out)
 	m, err := png.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return m
 }
 
@@ -157,9 +138,7 @@ func onWhite(c color.Color) [3]float64 {
 func encodePNG(t testing.TB, m image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, png.Encode(&b, m))
 	return b.Bytes()
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // flag returns a picture of three upright stripes in a transparent frame.
@@ -66,9 +67,7 @@ func TestFit(t *testing.T) {
 				t.Fatalf("the result has %v pixels", s)
 			}
 			for _, p := range tt.pixels {
-				if err := near(m, p.x, p.y, p.c); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, near(m, p.x, p.y, p.c))
 			}
 		})
 	}

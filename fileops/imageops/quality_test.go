@@ -22,6 +22,7 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/filewright/filewright/internal/ssimulacra"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // ssim returns the mean structural similarity of two pictures (Wang, Bovik,
@@ -174,9 +175,7 @@ func original(t testing.TB, f format.Format, m image.Image) *fileops.File {
 		flat := image.NewRGBA(m.Bounds())
 		draw.Draw(flat, flat.Rect, image.White, image.Point{}, draw.Src)
 		draw.Draw(flat, flat.Rect, m, m.Bounds().Min, draw.Over)
-		if err := bmp.Encode(&b, flat); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, bmp.Encode(&b, flat))
 		return fileops.Bytes("in.bmp", b.Bytes())
 	case format.PNG:
 		return fileops.Bytes("in.png", encodePNG(t, m))
@@ -208,9 +207,7 @@ func looked(t testing.TB, f *fileops.File) image.Image {
 	default:
 		return decoded(t, f)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return m
 }
 
@@ -221,15 +218,11 @@ func score(t testing.TB, before, after image.Image) float64 {
 		flat := image.NewRGBA(image.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
 		draw.Draw(flat, flat.Rect, m, m.Bounds().Min, draw.Src)
 		s, err := imagefile.FromImage(flat)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return s
 	}
 	s, err := ssimulacra.Score(samples(before), samples(after))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return s
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // drawing returns an SVG with all kinds of editor data.
@@ -69,9 +70,7 @@ func said(t testing.TB, svg []byte) (out []string) {
 		if err == io.EOF {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		switch tok := tok.(type) {
 		case xml.StartElement:
 			if dropped > 0 || tok.Name.Local == "metadata" || strings.Contains(tok.Name.Space, "sodipodi") {

@@ -27,6 +27,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // field returns a header field as reported by vipsheader.
@@ -58,9 +59,7 @@ func TestUntrustedLoadersAreOff(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, "in.pdf")
-	if err := os.WriteFile(path, pdf, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, pdf, 0o600))
 	if ref, err := vips.NewThumbnailFromFile(path, 10, 10, vips.InterestingNone); err == nil {
 		ref.Close()
 		t.Error("a PDF can be loaded from a path")
@@ -90,9 +89,7 @@ func TestAnimation(t *testing.T) {
 	// ffmpeg, which does not use libvips, decodes the last frame.
 	frame := content(t, made(t, "f.png", "ffmpeg", "-v", "error", "-i", save(t, back), "-vf", `select=eq(n\,3)`, "-frames:v", "1", "-pix_fmt", "rgb24", "OUT"))
 	m, err := png.Decode(strings.NewReader(string(frame)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if r, g, _, _ := m.At(20, 15).RGBA(); r>>8 < 180 || g>>8 > 80 {
 		t.Errorf("no square where it should be: %d %d", r>>8, g>>8)
 	}
@@ -117,9 +114,7 @@ func TestFrameLimits(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]imageops.Options{"frames": {MaxFrames: 4}, "pixels": {MaxTotalPixels: 4 * 60 * 40}} {
 		e, err := imageops.New(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := run(t.Context(), e.Convert(), fileops.Args{"convert_to": "webp"}, animation(t, 4)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,9 +135,7 @@ func pages(t testing.TB, sizes ...int) *fileops.File {
 			m.Set(x, i, color.Black)
 		}
 		p := filepath.Join(dir, fmt.Sprintf("%d.png", i))
-		if err := os.WriteFile(p, encodePNG(t, m), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(p, encodePNG(t, m), 0o600))
 		files = append(files, p)
 	}
 	joined := filepath.Join(dir, "all.v")
@@ -193,9 +186,7 @@ func TestPagesOfDifferentSize(t *testing.T) {
 	// libvips cannot write such a TIFF. Thumbnails in a second directory and TIFF
 	// pyramids have this form.
 	src := filepath.Join(dir, "in.png")
-	if err := os.WriteFile(src, encodePNG(t, photo(600, 400)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(src, encodePNG(t, photo(600, 400)), 0o600))
 	in := made(t, "scan.tiff", "vips", "tiffsave", src, "OUT", "--pyramid", "--tile", "--tile-width", "128", "--tile-height", "128")
 	out := mustRun(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg"}, in)
 	if len(out) < 2 {
@@ -362,9 +353,7 @@ func TestGrayProfile(t *testing.T) {
 	}
 	p := save(t, fileops.Bytes("gray.png", encodePNG(t, gray)))
 	profile := filepath.Join(t.TempDir(), "gray.icc")
-	if err := os.WriteFile(profile, grayProfile(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(profile, grayProfile(), 0o600))
 	in := made(t, "gray.jpg", "vips", "jpegsave", p, "OUT", "--profile", profile, "--Q", "95")
 	if got := tags(t, in)["ICC_Profile:ColorSpaceData"]; got != "GRAY" {
 		t.Fatalf("the input has a profile for %v", got)
@@ -502,9 +491,7 @@ func TestDensity(t *testing.T) {
 	t.Parallel()
 	for _, to := range []format.Format{format.JPG, format.PNG, format.TIFF} {
 		var b strings.Builder
-		if err := engine(t).Encode(t.Context(), fileopstest.Picture(40, 30), to, 80, 150, &b); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, engine(t).Encode(t.Context(), fileopstest.Picture(40, 30), to, 80, 150, &b))
 		f := fileops.Bytes("x."+string(to), []byte(b.String()))
 		x, err := strconv.ParseFloat(field(t, f, "xres"), 64)
 		if err != nil || x < 5.85 || x > 5.96 { // pixels per millimetre
@@ -518,17 +505,12 @@ func TestDensity(t *testing.T) {
 func TestResolution(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, 64, 48))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, 64, 48))))
 	bare := fileops.Bytes("a.png", b.Bytes())
 	path := save(t, fileops.Bytes("dense.jpg", content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg"}, bare))))
 	tool(t, "exiftool", "-n", "-overwrite_original", "-EXIF:XResolution=300", "-EXIF:YResolution=300", "-EXIF:ResolutionUnit=2",
 		"-JFIF:XResolution=300", "-JFIF:YResolution=300", "-JFIF:ResolutionUnit=1", path)
-	dense, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dense := systest.ReadFile(t, path)
 	// Every resolution in a file, in pixels per inch.
 	read := func(f *fileops.File) map[string]float64 {
 		all := tags(t, f)
@@ -662,9 +644,7 @@ func TestCMYKSamples(t *testing.T) {
 	e := engine(t)
 	ink := raster.Samples{Width: 64, Height: 64, Components: 4, Pix: bytes.Repeat([]byte{250, 200, 100, 30}, 64*64)}
 	b, err := e.EncodeJPEG(t.Context(), ink, 95)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got, err := e.DecodePixels(t.Context(), b, 8, 8)
 	if err != nil || got.Components != 4 || len(got.Pix) != 8*8*4 {
 		t.Fatalf("%d bytes, %d components, %v", len(got.Pix), got.Components, err)
@@ -680,9 +660,7 @@ func TestCMYKSamples(t *testing.T) {
 		"4 0 obj<</Length 20>>stream\n64 0 0 64 0 0 cm /I Do\nendstream endobj "+
 		"5 0 obj<</Type/XObject/Subtype/Image/Width 64/Height 64/BitsPerComponent 8/ColorSpace/DeviceCMYK/Filter/DCTDecode/Length %d>>stream\n%s\nendstream endobj", len(b), b)
 	path := filepath.Join(t.TempDir(), "in.pdf")
-	if err := os.WriteFile(path, []byte("%PDF-1.4\n"+pdf+"\ntrailer<</Root 1 0 R>>"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte("%PDF-1.4\n"+pdf+"\ntrailer<</Root 1 0 R>>"), 0o600))
 	root := filepath.Join(t.TempDir(), "shot")
 	tool(t, "pdftoppm", "-r", "72", "-png", "-singlefile", path, root)
 	c := onWhite(decoded(t, fileops.Path(root+".png")).At(32, 32))
@@ -750,10 +728,7 @@ func TestStripMetadata(t *testing.T) {
 	tool(t, "exiftool", "-overwrite_original", "-GPSLatitude=52.5", "-GPSLatitudeRef=N", "-GPSLongitude=13.4", "-GPSLongitudeRef=E",
 		"-SerialNumber=SN123456", "-LensSerialNumber=L99", "-OwnerName=Some One", "-Artist=Some One", "-XMP:Creator=Some One", "-XMP:Location=Home",
 		"-IPTC:By-line=Some One", "-IPTC:City=Berlin", "-Comment=a comment", "-UserComment=private", "-ThumbnailImage<="+thumb, "-ICC_Profile<="+profile, path)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	in := fileops.Bytes("in.jpg", b)
 	if got := tags(t, in); got["EXIF:GPSLatitude"] == nil || got["XMP:Creator"] == nil || got["IPTC:City"] == nil || got["EXIF:ThumbnailImage"] == nil {
 		t.Fatalf("the input has only %v", got)
@@ -789,10 +764,7 @@ func TestStripMetadata(t *testing.T) {
 		t.Parallel()
 		path := save(t, fileops.Bytes("in.png", encodePNG(t, photo(60, 40))))
 		tool(t, "exiftool", "-overwrite_original", "-PNG:Author=Some One", "-PNG:Comment=private", "-XMP:Creator=Some One", "-EXIF:GPSLatitude=1", "-EXIF:SerialNumber=SN123456", path)
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, path)
 		for _, to := range []string{"jpg", "webp", "tiff", "avif"} {
 			check(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": to, "strip_metadata": true}, fileops.Bytes("in.png", b)), false)
 		}
@@ -870,9 +842,7 @@ func TestAnimationToPages(t *testing.T) {
 		t.Errorf("a single frame: %s", out)
 	}
 	e, err := imageops.New(t.Context(), imageops.Options{MaxFrames: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, err := run(t.Context(), e.Convert(), fileops.Args{"convert_to": "tiff"}, animation(t, 5)); !errors.Is(err, fileops.ErrLimit) {
 		t.Errorf("more frames than the limit: %v", err)
 	}
@@ -881,9 +851,7 @@ func TestAnimationToPages(t *testing.T) {
 func pngOf(t testing.TB, f *fileops.File) image.Image {
 	t.Helper()
 	m, err := png.Decode(bytes.NewReader(content(t, f)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return m
 }
 
@@ -1049,9 +1017,7 @@ func TestProfileKeepsTransparency(t *testing.T) {
 		}
 	}
 	profile := filepath.Join(t.TempDir(), "gray.icc")
-	if err := os.WriteFile(profile, grayProfile(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(profile, grayProfile(), 0o600))
 	plain := save(t, fileops.Bytes("plain.png", encodePNG(t, m)))
 	in := made(t, "in.png", "vips", "colourspace", plain, "OUT[profile="+profile+"]", "grey16")
 	if got := tags(t, in)["ICC_Profile:ColorSpaceData"]; got != "GRAY" || !strings.Contains(field(t, in, "format"), "USHORT") {
@@ -1103,10 +1069,7 @@ func TestExifOfWebP(t *testing.T) {
 	t.Parallel()
 	photo := save(t, fileopstest.Sample(t, format.JPG))
 	tool(t, "exiftool", "-n", "-overwrite_original", "-Make=Maker", "-GPSLatitude=48.1", "-GPSLatitudeRef=N", photo)
-	b, err := os.ReadFile(photo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, photo)
 	for name, in := range map[string]*fileops.File{"photo": fileops.Bytes("photo.jpg", b), "animation": fileopstest.Sample(t, format.GIF)} {
 		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "webp"}, in)
 		b := content(t, out)

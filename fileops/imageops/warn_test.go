@@ -16,6 +16,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // warned runs an action and returns the codes of its warnings.
@@ -23,9 +24,7 @@ func warned(t testing.TB, a fileops.Action, args fileops.Args, in *fileops.File)
 	t.Helper()
 	r := fileops.Runner{Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
 	sink := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
-	if err := r.Run(t.Context(), a, args, sink, in); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), a, args, sink, in))
 	return codes
 }
 
@@ -101,9 +100,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	encoded := func(m image.Image) []byte {
 		var b bytes.Buffer
-		if err := png.Encode(&b, m); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, png.Encode(&b, m))
 		return b.Bytes()
 	}
 	picture := fileopstest.Picture(96, 64)

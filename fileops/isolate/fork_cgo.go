@@ -36,37 +36,37 @@ enum {
 
 static struct child {
 	pid_t pid;
-	int told; // that it has ended
+	int reported; // as ended
 } children[MOST_CHILDREN];
 
 static void child_ended(int sig) { (void)sig; }
 
-static void tell(char kind, int32_t pid, int32_t status, size_t size) {
+static void report(char kind, int32_t pid, int32_t status, size_t size) {
 	char msg[9] = {kind};
 	memcpy(msg + 1, &pid, 4);
 	memcpy(msg + 5, &status, 4);
 	while (send(CONTROL, msg, size, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
-			_exit(1); // nobody is there any more
+			_exit(1); // the server has ended
 }
 
-// tell_ends tells of the processes that have ended. They stay, so that their numbers do
+// report_ends reports the processes that have ended. They stay zombies, so that their numbers do
 // not become those of others while they may still be killed.
-static void tell_ends(void) {
+static void report_ends(void) {
 	for (int i = 0; i < MOST_CHILDREN; i++) {
 		siginfo_t info;
 		info.si_pid = 0;
-		if (!children[i].pid || children[i].told || waitid(P_PID, children[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+		if (!children[i].pid || children[i].reported || waitid(P_PID, children[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
 			continue;
-		children[i].told = 1;
+		children[i].reported = 1;
 		int status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status;
-		tell('X', children[i].pid, status, 9);
+		report('X', children[i].pid, status, 9);
 	}
 }
 
 static void forget(pid_t pid) {
 	for (int i = 0; i < MOST_CHILDREN; i++)
-		if (children[i].pid == pid && children[i].told) {
+		if (children[i].pid == pid && children[i].reported) {
 			waitpid(pid, NULL, 0);
 			children[i].pid = 0;
 			return;
@@ -161,7 +161,7 @@ static int take(void) {
 		setpgid(pid, pid); // before anybody knows it
 		children[slot] = (struct child){pid, 0};
 	}
-	tell('P', pid, 0, 5);
+	report('P', pid, 0, 5);
 	return 0;
 }
 
@@ -175,7 +175,7 @@ static __attribute__((constructor)) void fork_server(void) {
 	sigprocmask(SIG_BLOCK, &chld, &before); // but for the time of waiting
 	sigaction(SIGCHLD, &ended, NULL);
 	for (;;) {
-		tell_ends();
+		report_ends();
 		struct pollfd control = {CONTROL, POLLIN, 0};
 		if (ppoll(&control, 1, NULL, &before) > 0 && take())
 			return;

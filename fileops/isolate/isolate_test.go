@@ -188,13 +188,9 @@ func pool(t testing.TB, o isolate.Options) (*isolate.Pool, string) {
 		t.Fatalf("no sandbox: %v", o.Sandbox.Missing())
 	}
 	p, err := isolate.New("test", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, p.Close())
 		if es, err := os.ReadDir(o.TempDir); err != nil || len(es) > 0 {
 			t.Errorf("left behind: %v, %v", es, err)
 		}
@@ -220,9 +216,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{})
 	disk := filepath.Join(t.TempDir(), "disk.txt")
-	if err := os.WriteFile(disk, []byte("on disk"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(disk, []byte("on disk"), 0o600))
 	out, progress, err := do(t.Context(), t, p, nil, fileops.Bytes("ä b.txt", []byte("memory")), fileops.Path(disk))
 	if err != nil || !slices.Equal(out, []string{"re-ä b.txt=MEMORY", "re-disk.txt=ON DISK"}) {
 		t.Errorf("got %q, %v", out, err)
@@ -239,9 +233,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	warnings := func(a fileops.Action) (all []fileops.Warning) {
 		r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { all = append(all, w) }}
-		if err := r.Run(t.Context(), a, fileops.Args{"how": "warn"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.txt", []byte("text"))); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, r.Run(t.Context(), a, fileops.Args{"how": "warn"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.txt", []byte("text"))))
 		return all
 	}
 	p, _ := pool(t, isolate.Options{})
@@ -266,9 +258,7 @@ func TestRunsAddUp(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	t.Error("six runs were not stopped")
 }
@@ -278,20 +268,14 @@ func TestInputsStay(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 1})
 	disk := filepath.Join(t.TempDir(), "disk.txt")
-	if err := os.WriteFile(disk, []byte("on disk"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(disk, []byte("on disk"), 0o640))
 	before, err := os.Stat(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if out, _, err := do(t.Context(), t, p, fileops.Args{"how": "spoil"}, fileops.Path(disk)); err != nil || !slices.Equal(out, []string{"re-disk.txt=ON DISK"}) {
 		t.Errorf("got %q, %v", out, err)
 	}
 	after, err := os.Stat(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if b, err := os.ReadFile(disk); err != nil || string(b) != "on disk" || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the input is %q, %v, %v; %v", b, after.Mode(), after.ModTime(), err)
 	}
@@ -303,22 +287,14 @@ func TestFailures(t *testing.T) {
 	p, _ := pool(t, isolate.Options{Spare: 1, Limits: engine.Limits{Resident: 200 << 20, Scratch: 100 << 20}})
 	// The data of a server is often in the directory of its program.
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	dir, err := os.MkdirTemp(filepath.Dir(self), "data-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	canary := filepath.Join(dir, "canary")
-	if err := os.WriteFile(canary, []byte("secret"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(canary, []byte("secret"), 0o644))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer l.Close()
 	for how, code := range map[string]string{
 		"badly": "wrong_password", "crash": "engine_failed", "exit": "engine_failed", "panic": "engine_failed", "eat": "limit_exceeded",
@@ -346,9 +322,7 @@ func TestFailures(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 2})
-	if err := p.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, p.Warm(t.Context()))
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
@@ -394,17 +368,13 @@ func TestNeverReady(t *testing.T) {
 	if err := slow.Warm(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Warm of a slow one: %v", err)
 	}
-	if err := slow.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, slow.Close())
 }
 
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{})
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, p.Close())
 	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("a run: %v", err)
 	}
@@ -443,13 +413,9 @@ func TestCopies(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	canary := filepath.Join(all[0], "other", "in", "canary") // stands for another process's input
-	if err := errors.Join(os.MkdirAll(filepath.Dir(canary), 0o755), os.WriteFile(canary, []byte("secret"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(canary), 0o755), os.WriteFile(canary, []byte("secret"), 0o644)))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer l.Close()
 	if _, _, err := do(t.Context(), t, p, fileops.Args{"how": "try", "path": canary, "address": l.Addr().String()}); err != nil {
 		t.Error(err)
@@ -460,16 +426,12 @@ func TestCopies(t *testing.T) {
 func TestMakerDies(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 2})
-	if err := p.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, p.Warm(t.Context()))
 	maker, _, _ := tell(t, p)
 	if maker == os.Getpid() {
 		t.Fatal("processes are started by this one")
 	}
-	if err := systest.Signal(maker, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, systest.Signal(maker, syscall.SIGKILL))
 	for other := maker; other == maker; { // the spare process of the old server may come first
 		out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
 		if err == nil {

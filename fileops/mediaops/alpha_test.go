@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // halfClear makes a video whose left half is red and whose right half is transparent.
@@ -113,9 +114,7 @@ func frames(t *testing.T, video bool, paths ...string) (out []string) {
 			a = []string{"-nostdin", "-v", "error", "-i", path, "-f", "s16le", "-"}
 		}
 		b, err := exec.Command("ffmpeg", a...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if !video {
 			sound.Write(b)
 			continue

@@ -52,7 +52,7 @@ func (e *Engine) quickly(ctx context.Context, job *fileops.Job, t target, r requ
 	if err == nil || ctx.Err() != nil || errors.Is(err, fileops.ErrLimit) {
 		return true, err
 	}
-	job.Log.Debug("asking ffprobe after all", "err", err.Error())
+	job.Log.Debug("running ffprobe after all", "err", err.Error())
 	return false, nil
 }
 
@@ -99,7 +99,7 @@ func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r reque
 	case errors.Is(err, errOtherwise):
 		return m, false, nil
 	}
-	job.Log.Debug("asking ffprobe first", "err", err.Error())
+	job.Log.Debug("running ffprobe first", "err", err.Error())
 	return nil, false, nil
 }
 

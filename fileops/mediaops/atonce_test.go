@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // counting returns an engine whose programs record their starts, and functions that
@@ -20,9 +21,7 @@ func counting(t *testing.T) (e *mediaops.Engine, ffmpegs, ffprobes func() int) {
 	program := func(name string) (string, func() int) {
 		path, log := filepath.Join(dir, name), filepath.Join(dir, name+".log")
 		script := fmt.Sprintf("#!/bin/sh\necho >> '%s'\nexec %s \"$@\"\n", log, name)
-		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 		return path, func() int {
 			b, err := os.ReadFile(log)
 			if err != nil && !os.IsNotExist(err) {
@@ -36,9 +35,7 @@ func counting(t *testing.T) (e *mediaops.Engine, ffmpegs, ffprobes func() int) {
 	o.FFmpeg, ffmpegs = program("ffmpeg")
 	o.FFprobe, ffprobes = program("ffprobe")
 	e, err := mediaops.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	ffmpegs()
 	ffprobes()
 	return e, ffmpegs, ffprobes
@@ -98,9 +95,7 @@ func TestProgressOfSound(t *testing.T) {
 	var rec recorder
 	e, ffmpegs, ffprobes := counting(t)
 	r := fileops.Runner{TempDir: t.TempDir(), Progress: rec.add}
-	if err := r.Run(t.Context(), e.Convert(), convertTo("mp3"), fileops.ToDir(t.TempDir()), in); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), e.Convert(), convertTo("mp3"), fileops.ToDir(t.TempDir()), in))
 	if a, b := ffmpegs(), ffprobes(); a != 1 || b != 0 {
 		t.Errorf("%d runs of ffmpeg and %d of ffprobe", a, b)
 	}

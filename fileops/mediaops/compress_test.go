@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var levels = []string{"less_compression", "recommended_compression", "extreme_compression"}
@@ -91,16 +92,10 @@ func TestCompressAudio(t *testing.T) {
 		t.Run(tt.file+" "+tt.codec, func(t *testing.T) {
 			t.Parallel()
 			in := makeFile(t, tt.file, append(noise(tt.channels), strings.Fields(tt.codec)...)...)
-			before, err := os.ReadFile(onDisk(t, in))
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := systest.ReadFile(t, onDisk(t, in))
 			for i, l := range levels {
 				out := must(t, engine(t).Compress(), fileops.Args{"compression_value": l}, in)
-				after, err := os.ReadFile(out)
-				if err != nil {
-					t.Fatal(err)
-				}
+				after := systest.ReadFile(t, out)
 				if kept := bytes.Equal(before, after); kept != (tt.kbit[i] == 0) {
 					t.Errorf("%s: kept: %v, %d bytes became %d", l, kept, len(before), len(after))
 				}
@@ -142,15 +137,9 @@ func TestCompressFLAC(t *testing.T) {
 func TestCompressKeeps(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.mp4", args(picture("160x120", 25, 1), tone(1, 44100), "-c:v libx264 -crf 40 -preset slow -pix_fmt yuv420p -c:a aac -b:a 32k")...)
-	before, err := os.ReadFile(onDisk(t, in))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := systest.ReadFile(t, onDisk(t, in))
 	for _, l := range levels[:2] {
-		after, err := os.ReadFile(must(t, engine(t).Compress(), fileops.Args{"compression_value": l}, in))
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := systest.ReadFile(t, must(t, engine(t).Compress(), fileops.Args{"compression_value": l}, in))
 		if !bytes.Equal(before, after) {
 			t.Errorf("%s: %d bytes became %d", l, len(before), len(after))
 		}
@@ -174,9 +163,7 @@ func TestCompressSubtitles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"in.srt": "1\n00:00:00,200 --> 00:00:00,800\nHello, world\n", "a.ttf": "not really a font"} {
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(dir+"/"+name, []byte(text), 0o600))
 	}
 	for _, tt := range []struct{ file, codec, more, want string }{
 		{"in.mkv", "srt", "-attach " + dir + "/a.ttf -metadata:s:t mimetype=application/x-truetype-font", "subrip ttf"},

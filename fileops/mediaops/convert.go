@@ -245,7 +245,7 @@ func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t ta
 		if ctx.Err() != nil || !p.copies && !errors.As(err, &setup) || errors.Is(err, fileops.ErrLimit) {
 			return err
 		}
-		job.Log.Debug("trying it another way", "err", err.Error())
+		job.Log.Debug("trying again with other arguments", "err", err.Error())
 	}
 	return err
 }

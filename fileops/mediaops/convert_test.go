@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func convertTo(to string, more ...any) fileops.Args {
@@ -30,9 +31,7 @@ func hash(t *testing.T, path, stream string, more ...string) string {
 	t.Helper()
 	a := append([]string{"-nostdin", "-v", "error", "-i", path, "-map", "0:" + stream, "-vsync", "passthrough"}, more...)
 	out, err := exec.Command("ffmpeg", append(a, "-f", "md5", "-")...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return string(out)
 }
 
@@ -95,10 +94,7 @@ func TestHEVC(t *testing.T) {
 func TestFastStart(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"mp4", "mov", "m4a"} {
-		b, err := os.ReadFile(must(t, engine(t).Convert(), convertTo(to), sample(t, format.MKV)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, must(t, engine(t).Convert(), convertTo(to), sample(t, format.MKV)))
 		if moov, mdat := strings.Index(string(b), "moov"), strings.Index(string(b), "mdat"); moov < 0 || moov > mdat {
 			t.Errorf("%s: moov at %d, mdat at %d", to, moov, mdat)
 		}
@@ -249,9 +245,7 @@ func TestMissingStreams(t *testing.T) {
 			t.Parallel()
 			_, err := run(t, engine(t).Convert(), convertTo(tt.to), tt.in)
 			if tt.says == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 				return
 			}
 			if !errors.Is(err, fileops.ErrUnsupportedInput) || !strings.Contains(fileops.Message(err), tt.says) {
@@ -319,9 +313,7 @@ var subtitle = regexp.MustCompile(`00:00:00,2\d\d --> 00:00:00,8\d\d\nHello, wor
 func TestSubtitles(t *testing.T) {
 	t.Parallel()
 	srt := filepath.Join(t.TempDir(), "in.srt")
-	if err := os.WriteFile(srt, []byte("1\n00:00:00,200 --> 00:00:00,800\nHello, world\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(srt, []byte("1\n00:00:00,200 --> 00:00:00,800\nHello, world\n"), 0o600))
 	mkv := makeFile(t, "in.mkv", args(picture("160x120", 25, 1), tone(1, 44100), "-i", srt, "-map 0 -map 1 -map 2 -c:v libx264 -pix_fmt yuv420p -c:a aac -c:s srt")...)
 	for to, want := range map[string]string{"mp4": "mov_text", "mov": "mov_text", "webm": "webvtt", "avi": "", "ts": "", "flv": ""} {
 		t.Run(to, func(t *testing.T) {

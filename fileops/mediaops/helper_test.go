@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var find = sync.OnceValues(func() (*mediaops.Engine, error) {
@@ -29,9 +30,7 @@ var find = sync.OnceValues(func() (*mediaops.Engine, error) {
 func engine(t testing.TB) *mediaops.Engine {
 	t.Helper()
 	e, err := find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return e
 }
 
@@ -113,9 +112,7 @@ func run(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File)
 func must(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) string {
 	t.Helper()
 	out, err := run(t, a, args, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -156,9 +153,7 @@ func probe(t testing.TB, path string) probed {
 		t.Fatalf("ffprobe: %v", err)
 	}
 	var p probed
-	if err := json.Unmarshal(out, &p); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(out, &p))
 	return p
 }
 
@@ -277,21 +272,15 @@ func onDisk(t testing.TB, f *fileops.File) string {
 		return path
 	}
 	b, err := io.ReadAll(f.Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	path := filepath.Join(t.TempDir(), f.Name())
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
 func size(t testing.TB, path string) int64 {
 	t.Helper()
 	st, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return st.Size()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Files that make a player open other files. No action may process them, and no content
@@ -29,14 +30,9 @@ func TestHostile(t *testing.T) {
 	e := engine(t)
 	dir := t.TempDir()
 	canary := onDisk(t, makeFile(t, "canary.ts", args(picture("160x120", 25, 1), tone(1, 44100), "-c:v libx264 -pix_fmt yuv420p -c:a aac")...))
-	own, err := os.ReadFile(canary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := systest.ReadFile(t, canary)
 	near := filepath.Join(dir, "near.ts")
-	if err := os.WriteFile(near, own, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(near, own, 0o600))
 	playlist := "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1.0,\n" + canary + "\n#EXT-X-ENDLIST\n"
 	hostile := map[string]string{
 		"playlist":             playlist,
@@ -56,9 +52,7 @@ func TestHostile(t *testing.T) {
 	for name, text := range hostile {
 		for _, ext := range []string{"mp4", "mp3", "ts", "mpeg", "webm"} {
 			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+"."+ext)
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			for action, a := range actions {
 				var args fileops.Args
 				if action == "convert" {
@@ -96,10 +90,7 @@ func TestDamaged(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
 	whole := func(name string, a ...string) []byte {
-		b, err := os.ReadFile(onDisk(t, makeFile(t, name, a...)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, onDisk(t, makeFile(t, name, a...)))
 		return b
 	}
 	video := args(picture("160x120", 25, 4), tone(4, 44100), "-c:v libx264 -g 25 -pix_fmt yuv420p -c:a aac")
@@ -144,9 +135,7 @@ func TestLimits(t *testing.T) {
 	t.Run("output", func(t *testing.T) {
 		t.Parallel()
 		small, err := mediaops.New(t.Context(), mediaops.Options{MaxOutput: 100 << 10, Threads: 1, Sandbox: programs.NewSandbox()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		in := makeFile(t, "in.mp3", args(tone(5, 44100))...)
 		if _, err := run(t, small.Convert(), convertTo("wav"), in); !errors.Is(err, fileops.ErrLimit) {
 			t.Errorf("got %v, want ErrLimit", err)
@@ -198,9 +187,7 @@ func TestProgress(t *testing.T) {
 			t.Parallel()
 			var rec recorder
 			r := fileops.Runner{TempDir: t.TempDir(), Progress: rec.add}
-			if err := r.Run(t.Context(), engine(t).Convert(), convertTo(to), fileops.ToDir(t.TempDir()), in); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, r.Run(t.Context(), engine(t).Convert(), convertTo(to), fileops.ToDir(t.TempDir()), in))
 			if !slices.IsSorted(rec.values) || rec.values[len(rec.values)-1] != 1 {
 				t.Errorf("progress %v", rec.values)
 			}
@@ -257,16 +244,12 @@ func TestCancel(t *testing.T) {
 func TestFindDerives(t *testing.T) {
 	t.Parallel()
 	real, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	// without returns an engine whose ffmpeg does not list lines that match pattern.
 	without := func(pattern string) (*mediaops.Engine, error) {
 		path := filepath.Join(t.TempDir(), "ffmpeg")
 		script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *-encoders|*-decoders|*-muxers|*-demuxers|*-filters) %s \"$@\" | grep -Ev '%s';; *) exec %s \"$@\";; esac\n", real, pattern, real)
-		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 		return mediaops.New(t.Context(), mediaops.Options{FFmpeg: path})
 	}
 	for _, tt := range []struct {
@@ -284,9 +267,7 @@ func TestFindDerives(t *testing.T) {
 		t.Run(tt.missing, func(t *testing.T) {
 			t.Parallel()
 			e, err := without(tt.missing)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, a := range e.Actions() {
 				if _, err := fileops.NewRegistry(a); err != nil {
 					t.Error(err)

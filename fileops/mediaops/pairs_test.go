@@ -11,6 +11,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // codecsOf lists the codecs that a result of each format may contain. The first entry is
@@ -52,9 +53,7 @@ func judge(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File
 	path := onDisk(t, out[0])
 	if f == format.WebP { // ffmpeg writes animated WebP but does not read it
 		b, err := exec.Command("vipsheader", "-a", path).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if s := string(b); !strings.Contains(s, "n-pages: 1") || !strings.Contains(s, "width: 160") || strings.Contains(s, "n-pages: 1\n") {
 			t.Errorf("not an animation 160 wide: %s", s)
 		}

@@ -115,7 +115,7 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 		return errFull
 	}
 	if stderr.first != "" {
-		job.Log.Info("ffmpeg complained", "stderr", stderr.first, "lines", stderr.n)
+		job.Log.Info("ffmpeg reported errors", "stderr", stderr.first, "lines", stderr.n)
 	}
 	// ffmpeg continues after errors and reports success. Keep what it decoded, unless a
 	// large part is missing.

@@ -14,15 +14,14 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // warned runs an action and returns its warnings, one a line: "code: message".
 func warned(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) string {
 	t.Helper()
 	text, err := tryWarned(t, a, args, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return text
 }
 
@@ -42,9 +41,7 @@ func tagged(t *testing.T) []string {
 	for _, c := range []string{"0\nEND=500\ntitle=c1\n", "500\nEND=1000\ntitle=c2\n"} {
 		text += "[CHAPTER]\nTIMEBASE=1/1000\nSTART=" + c
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return []string{"-f", "ffmetadata", "-i", path}
 }
 
@@ -148,9 +145,7 @@ func TestStreamsTold(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
 	srt := filepath.Join(t.TempDir(), "a.srt")
-	if err := os.WriteFile(srt, []byte("1\n00:00:00,000 --> 00:00:00,900\nHello\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(srt, []byte("1\n00:00:00,000 --> 00:00:00,900\nHello\n"), 0o600))
 	film := makeFile(t, "in.mkv", args(picture("160x120", 25, 1), tone(1, 44100), tone(1, 48000), "-i", srt,
 		"-map 0 -map 1 -map 2 -map 3 -c:v libx264 -qp 5 -pix_fmt yuv420p -c:a aac -c:s srt", "-attach", srt, "-metadata:s:t mimetype=text/plain")...)
 	withCover := makeFile(t, "song.mp3", args(tone(2, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a libmp3lame -c:v copy -disposition:v attached_pic")...)
@@ -198,9 +193,7 @@ func oneFrame(t *testing.T, clear bool) *fileops.File {
 		m.SetColorIndex(5, 5, 1)
 	}
 	var b bytes.Buffer
-	if err := gif.EncodeAll(&b, &gif.GIF{Image: []*image.Paletted{m, m}, Delay: []int{10, 10}}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, gif.EncodeAll(&b, &gif.GIF{Image: []*image.Paletted{m, m}, Delay: []int{10, 10}}))
 	return fileops.Bytes("in.gif", b.Bytes())
 }
 
@@ -242,10 +235,7 @@ func TestPictureLossesTold(t *testing.T) {
 // HDR, as in profile 5.
 func dolbyVision(t *testing.T) *fileops.File {
 	t.Helper()
-	b, err := os.ReadFile(onDisk(t, makeFile(t, "in.mp4", args(picture("160x120", 10, 1), "-c:v libx265 -x265-params log-level=error -pix_fmt yuv420p10le -tag:v hvc1")...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, onDisk(t, makeFile(t, "in.mp4", args(picture("160x120", 10, 1), "-c:v libx265 -x265-params log-level=error -pix_fmt yuv420p10le -tag:v hvc1")...)))
 	box := append([]byte("\x00\x00\x00\x20dvcC\x01\x00\x0a\x0d"), make([]byte, 20)...) // profile 5, level 1
 	// The media data comes first, so its offsets stay.
 	at, start := 0, 0
@@ -279,10 +269,7 @@ func TestTruncatedIsTold(t *testing.T) {
 	for name, a := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := os.ReadFile(onDisk(t, makeFile(t, name, a...)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := systest.ReadFile(t, onDisk(t, makeFile(t, name, a...)))
 			targets := []string{"wav"}
 			if name == "in.mp4" || name == "in.mkv" || name == "in.flv" {
 				targets = append(targets, "mov", "avi")

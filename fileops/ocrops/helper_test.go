@@ -27,6 +27,7 @@ import (
 	programs "github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/ocrops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var found = sync.OnceValues(func() (*ocrops.Engine, error) {
@@ -36,9 +37,7 @@ var found = sync.OnceValues(func() (*ocrops.Engine, error) {
 func engine(t testing.TB) *ocrops.Engine {
 	t.Helper()
 	e, err := found()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return e
 }
 
@@ -81,13 +80,9 @@ func page(t testing.TB, text string, dpi int) *image.Gray {
 	}
 	fmt.Fprintf(&pdf, "xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", xref.String(), pdf.Len())
 	in := filepath.Join(t.TempDir(), "page.pdf")
-	if err := os.WriteFile(in, pdf.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(in, pdf.Bytes(), 0o600))
 	out, err := exec.CommandContext(t.Context(), "pdftoppm", "-gray", "-r", fmt.Sprint(dpi), in).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var w, h int
 	if _, err := fmt.Sscanf(string(out), "P5\n%d %d\n255\n", &w, &h); err != nil {
 		t.Fatal(err)
@@ -158,21 +153,14 @@ func encode(t testing.TB, img *image.Gray, to format.Format) []byte {
 	case format.WebP:
 		dir := t.TempDir()
 		in, out := filepath.Join(dir, "a.png"), filepath.Join(dir, "a.webp")
-		if err := os.WriteFile(in, encode(t, img, format.PNG), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(in, encode(t, img, format.PNG), 0o600))
 		if msg, err := exec.CommandContext(t.Context(), "vips", "copy", in, out).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, msg)
 		}
-		p, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := systest.ReadFile(t, out)
 		return p
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return b.Bytes()
 }
 
@@ -228,14 +216,10 @@ func textPicture(t testing.TB, text, font string) *image.Gray {
 		t.Fatalf("%v: %s", err, msg)
 	}
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
 	m, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	const margin = 60
 	out := image.NewGray(m.Bounds().Inset(-margin).Sub(m.Bounds().Min).Add(image.Pt(margin, margin)))
 	for i := range out.Pix {

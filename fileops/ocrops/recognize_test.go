@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/ocrops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestRecognize(t *testing.T) {
@@ -47,9 +48,7 @@ func TestRecognize(t *testing.T) {
 			t.Parallel()
 			const dpi = 300
 			p, err := e.Recognize(t.Context(), tt.img, dpi, tt.language)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			var got strings.Builder
 			for i, l := range p.Lines {
 				for _, w := range l.Words {
@@ -118,9 +117,7 @@ func TestDetect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p, err := e.Recognize(t.Context(), textPicture(t, tt.text, tt.font), 300, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			var got strings.Builder
 			words := 0
 			for _, l := range p.Lines {
@@ -142,14 +139,9 @@ func TestDetect(t *testing.T) {
 // The setup script installs the languages that the engine recommends.
 func TestRecommendedLanguages(t *testing.T) {
 	t.Parallel()
-	setup, err := os.ReadFile("../../scripts/setup.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	setup := systest.ReadFile(t, "../../scripts/setup.sh")
 	bare, err := ocrops.New(t.Context(), ocrops.Options{Probed: `{"path":"/bin/tesseract","version":"5","languages":["eng"]}`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	missing := bare.Dependencies()[0].Recommended
 	if !slices.Contains(missing, "tesseract-ocr-chi-tra") || !slices.Contains(missing, "tesseract-ocr-osd") || slices.Contains(missing, "tesseract-ocr-eng") {
 		t.Errorf("recommended: %v", missing)
@@ -191,9 +183,7 @@ func TestRecognizeLimits(t *testing.T) {
 	t.Parallel()
 	img := page(t, english, 300)
 	slow, err := ocrops.New(t.Context(), ocrops.Options{Timeout: time.Millisecond}) // rounded up to a second
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	// Noise keeps it busy.
 	big := image.NewGray(image.Rect(0, 0, 6000, 6000))
 	for i := range big.Pix {
@@ -283,9 +273,7 @@ func TestFindFails(t *testing.T) {
 		"mute": "#!/bin/sh\ncase $1 in --version) echo tesseract 5.3.0;; *) echo 'List (1):'; echo osd;; esac\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 		if _, err := ocrops.New(t.Context(), ocrops.Options{Tesseract: path}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}

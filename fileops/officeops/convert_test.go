@@ -21,6 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // convert runs the action and returns the content of its only result.
@@ -113,9 +114,7 @@ func TestPairs(t *testing.T) {
 			read[from], written[to] = true, true
 			t.Run(string(from)+" to "+string(to), func(t *testing.T) {
 				b, err := convert(t.Context(), office, fixture(t, from), to)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				checkResult(t, from, to, b)
 			})
 		}
@@ -190,9 +189,7 @@ func TestSuite(t *testing.T) {
 func TestRTFEmoji(t *testing.T) {
 	t.Parallel()
 	b, err := convert(t.Context(), office, fixture(t, format.DOCX), format.RTF)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !regexp.MustCompile(`\\u55357\\uc1 \\u56832`).Match(b) {
 		t.Error("the emoji is missing")
 	}
@@ -203,15 +200,11 @@ func TestSheetToCSV(t *testing.T) {
 	t.Parallel()
 	for _, from := range []format.Format{format.XLSX, format.XLS, format.ODS} {
 		b, err := convert(t.Context(), office, fixture(t, from), format.CSV)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		r := csv.NewReader(bytes.NewReader(b))
 		r.FieldsPerRecord = -1
 		got, err := r.ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if len(got) != 4 || got[0][0] != "name" || got[1][0] != latin+" "+cjk || got[1][1] != "3.5" || got[2][0] != cell+`, "quoted"` || got[2][1] != "7" {
 			t.Errorf("%s: %q", from, got)
 		}
@@ -247,14 +240,10 @@ func TestMainPart(t *testing.T) {
 func TestLargePicture(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := png.Encode(&b, fileopstest.Picture(3000, 300)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, png.Encode(&b, fileopstest.Picture(3000, 300)))
 	page := `<p>x</p><img src="data:image/png;base64,` + base64.StdEncoding.EncodeToString(b.Bytes()) + `">`
 	doc, err := convert(t.Context(), office, fileops.Bytes("x.html", []byte(page)), format.DOCX)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	m := regexp.MustCompile(`<wp:extent cx="(\d+)" cy="(\d+)"`).FindStringSubmatch(tool(t, "unzip", "-p", save(t, "x.docx", doc), "word/document.xml"))
 	if m == nil {
 		t.Fatal("no picture")
@@ -277,9 +266,7 @@ func TestProgress(t *testing.T) {
 		mu.Unlock()
 	}}
 	discard := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
-	if err := r.Run(t.Context(), office.Convert(), fileops.Args{"convert_to": "pdf"}, discard, fixture(t, format.MD)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), office.Convert(), fileops.Args{"convert_to": "pdf"}, discard, fixture(t, format.MD)))
 	if want := []float64{0.5, 0.75, 0.95, 1}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -289,9 +276,7 @@ func TestProgress(t *testing.T) {
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	reg, err := fileops.NewRegistry(office.Actions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for alias, want := range map[string]string{"htm": "html", "Markdown": "md", "text": "txt", "PDF": "pdf"} {
 		_, p, err := reg.Resolve("convert", []format.Format{format.DOCX}, fileops.Args{"convert_to": alias})
 		if err != nil || p.Get("convert_to") != want {

@@ -18,15 +18,14 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // curious returns documents that show their path: in fields, headers, functions and
 // links. The workbooks store values like Excel does.
 func curious(t testing.TB) map[string][]byte {
 	talk, err := io.ReadAll(fileopstest.Sample(t, format.FODP).Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	const (
 		types = `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>%s</Types>`
 		rels  = `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">%s</Relationships>`
@@ -95,14 +94,10 @@ func contents(t testing.TB, to format.Format, b []byte) string {
 	if z, err := zip.NewReader(bytes.NewReader(b), int64(len(b))); err == nil {
 		for _, e := range z.File {
 			r, err := e.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			part, err := io.ReadAll(r)
 			r.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			all += e.Name + "\n" + string(part)
 		}
 	}
@@ -122,13 +117,9 @@ func TestResultsHaveNoPaths(t *testing.T) {
 		t.Run("python="+python, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), canary)
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.Mkdir(dir, 0o700))
 			e, err := officeops.New(t.Context(), officeops.Options{Python: python, Workers: 2, TempDir: dir, Sandbox: engine.NewSandbox(), Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer e.Close()
 			files := curious(t)
 			if python == "" { // the old formats store formulas and fields unchanged
@@ -217,9 +208,7 @@ func TestEnvironmentFunctions(t *testing.T) {
 		}
 	}
 	b, err := convert(t.Context(), office, fileops.Bytes("Budget.xlsx", files["Budget.xlsx"]), format.ODS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, want := range []string{"of:=CELL(&quot;filename&quot;", "of:=INFO(&quot;system&quot;)", "of:=There"} {
 		if !strings.Contains(contents(t, format.ODS, b), want) {
 			t.Errorf("xlsx to ods: the formula %s is missing", want)

@@ -214,9 +214,7 @@ func made(t testing.TB, from, to format.Format) *fileops.File {
 		return convert(context.Background(), office, fixture(t, from), to)
 	}))
 	b, err := get.(func() ([]byte, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return fileops.Bytes("made."+string(to), b)
 }
 
@@ -224,9 +222,7 @@ func made(t testing.TB, from, to format.Format) *fileops.File {
 func save(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 

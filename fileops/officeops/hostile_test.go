@@ -12,6 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // takenOver stands for a compromised LibreOffice. It writes the list of attacks that
@@ -49,16 +50,12 @@ func takeover(t *testing.T) *officeops.Engine {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"soffice", "soffice.bin"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(takenOver), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(takenOver), 0o700))
 	}
 	e, err := officeops.New(t.Context(), officeops.Options{
 		LibreOffice: filepath.Join(dir, "soffice"), Python: engine.None, Pandoc: engine.None, TempDir: t.TempDir(), Sandbox: engine.NewSandbox(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
 }
@@ -69,24 +66,16 @@ func TestInputStays(t *testing.T) {
 	e := takeover(t)
 	stored := filepath.Join(t.TempDir(), "stored.rtf")
 	content := []byte(`{\rtf1 content}`)
-	if err := os.WriteFile(stored, content, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(stored, content, 0o640))
 	before, err := os.Stat(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out, err := convert(t.Context(), e, fileops.Path(stored), format.TXT)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if got := strings.TrimSpace(string(out)); got != "read" {
 		t.Errorf("it can: %s", got)
 	}
 	after, err := os.Stat(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if b, err := os.ReadFile(stored); err != nil || !bytes.Equal(b, content) || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the input is %q, %v, %v; %v", b, after.Mode(), after.ModTime(), err)
 	}
@@ -97,9 +86,7 @@ func TestLinkIsNoResult(t *testing.T) {
 	t.Parallel()
 	e := takeover(t)
 	canary := filepath.Join(t.TempDir(), "canary")
-	if err := os.WriteFile(canary, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(canary, []byte("secret"), 0o600))
 	in := fileops.Bytes("in.rtf", []byte(`{\rtf1 x}`+"\ncanary="+canary+"\n"))
 	if out, err := convert(t.Context(), e, in, format.TXT); !errors.Is(err, fileops.ErrEngine) {
 		t.Errorf("got %q, %v", out, err)

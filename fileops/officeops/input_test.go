@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // bytesOf returns the content of a fixture.
@@ -88,9 +89,7 @@ func withPassword(t *testing.T, f format.Format, filter string) *fileops.File {
 	from := map[format.Family]format.Format{format.Document: format.DOCX, format.Sheet: format.XLSX, format.Slides: format.PPTX}[f.Family()]
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in."+string(from))
-	if err := os.WriteFile(in, bytesOf(t, fixture(t, from)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(in, bytesOf(t, fixture(t, from)), 0o600))
 	out := filepath.Join(dir, "out."+string(f))
 	script := `
 import subprocess, sys, time, uno
@@ -118,10 +117,7 @@ except Exception:
 office.wait()
 `
 	tool(t, "/usr/bin/python3", "-c", script, dir, in, out, filter)
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes("locked."+string(f), b)
 }
 
@@ -179,9 +175,7 @@ func TestLimits(t *testing.T) {
 	}
 	// From another sheet: LibreOffice would silently cut off the rows.
 	ods, err := convert(t.Context(), office, fileops.Bytes("x.csv", []byte(tall)), format.ODS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, err := convert(t.Context(), office, fileops.Bytes("x.ods", ods), format.XLS); !errors.Is(err, fileops.ErrLimit) {
 		t.Errorf("xls rows of ods: got %v, want ErrLimit", err)
 	}
@@ -203,9 +197,7 @@ func TestEncodings(t *testing.T) {
 	}
 	in := func(e encoding.Encoding, s string) []byte {
 		b, err := e.NewEncoder().Bytes([]byte(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return b
 	}
 	const (
@@ -236,16 +228,12 @@ func TestEncodings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := convert(t.Context(), office, fileops.Bytes("x.txt", c.b), format.MD)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if string(got) != c.want {
 				t.Fatalf("got %q, want %q", got, c.want)
 			}
 			pdf, err := convert(t.Context(), office, fileops.Bytes("x.txt", c.b), format.PDF)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 			if text := textOf(t, format.PDF, pdf); !strings.Contains(squeeze(text), squeeze(strings.TrimSuffix(c.want, emoji))) {
 				t.Errorf("the PDF says %q", text)
@@ -255,9 +243,7 @@ func TestEncodings(t *testing.T) {
 	page := in(charmap.ISO8859_1, `<html><head><meta charset="iso-8859-1"></head><body><p>Grüße</p></body></html>`)
 	for _, to := range []format.Format{format.PDF, format.MD, format.EPUB} {
 		b, err := convert(t.Context(), office, fileops.Bytes("x.html", page), to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if text := textOf(t, to, b); !strings.Contains(text, "Grüße") {
 			t.Errorf("html to %s: %q", to, text)
 		}
@@ -286,16 +272,12 @@ func TestCSV(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			book, err := convert(t.Context(), office, fileops.Bytes("my table.csv", []byte(c.in)), format.XLSX)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if names := tool(t, "unzip", "-p", save(t, "x.xlsx", book), "xl/workbook.xml"); !strings.Contains(names, `name="my table"`) {
 				t.Errorf("sheet is not named after the file: %s", names)
 			}
 			got, err := convert(t.Context(), office, fileops.Bytes("x.xlsx", book), format.CSV)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if strings.TrimSpace(string(got)) != strings.TrimSpace(c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -311,9 +293,7 @@ func TestCSV(t *testing.T) {
 func TestSheetFitsPage(t *testing.T) {
 	t.Parallel()
 	pdf, err := convert(t.Context(), office, fixture(t, format.XLSX), format.PDF)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if n := pageCount(t, pdf); n != 2 {
 		t.Errorf("%d pages for two sheets", n)
 	}
@@ -328,9 +308,7 @@ func TestPDF(t *testing.T) {
 	t.Parallel()
 	for _, f := range []format.Format{format.DOCX, format.HTML, format.MD} {
 		pdf, err := convert(t.Context(), office, fixture(t, f), format.PDF)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		path := save(t, "x.pdf", pdf)
 		outline := tool(t, "qpdf", "--json", "--json-key=outlines", path)
 		for _, h := range []string{"A sample", "Second part"} {
@@ -399,9 +377,7 @@ func TestForm(t *testing.T) {
 	t.Parallel()
 	page := `<ul><li><input type="checkbox" checked>done</li><li><input type="checkbox">open</li><li><input value="typed"></li><li><input type="hidden" value="hidden"></li></ul>`
 	b, err := convert(t.Context(), office, fileops.Bytes("x.html", []byte(page)), format.ODT)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	text := textOf(t, format.ODT, b)
 	for _, want := range []string{"☑ done", "☐ open", "typed"} {
 		if !strings.Contains(text, want) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // warned converts a file and returns the warnings, one a line.
@@ -22,9 +23,7 @@ func warned(t *testing.T, in *fileops.File, to format.Format, more fileops.Args)
 	}
 	var lines []string
 	r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { lines = append(lines, w.Code+": "+w.Message) }}
-	if err := r.Run(t.Context(), office.Convert(), args, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), in); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), office.Convert(), args, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), in))
 	return strings.Join(lines, "\n")
 }
 
@@ -37,19 +36,13 @@ func inFont(font, text string) string {
 func withPart(t *testing.T, b []byte, name, text string) []byte {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	pairs := []string{name, text}
 	for _, f := range zr.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		pairs = append(pairs, f.Name, string(content))
 	}
 	return zipOf(pairs...)
@@ -74,9 +67,7 @@ func TestLossesAreTold(t *testing.T) {
 		return fileops.Bytes("page.html", []byte("<!DOCTYPE html><title>t</title><p>text "+body))
 	}
 	odt, err := convert(t.Context(), office, fileops.Bytes("a.docx", docx(inFont("No Such Font", "text"))), format.ODT)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	const picture = "content_dropped: 1 picture was left out, because it is not in the file."
 	const fonts = "fonts_substituted: The document does not contain these fonts, so others were used: No Such Font."
 	for name, tt := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func merged(t *testing.T, args fileops.Args, in ...*fileops.File) (name string, b []byte, err error) {
@@ -55,16 +56,12 @@ func TestMergeDocuments(t *testing.T) {
 		t.Run(tt.to, func(t *testing.T) {
 			t.Parallel()
 			name, b, err := merged(t, tt.args, in...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if name != "merged."+tt.to {
 				t.Errorf("name %q", name)
 			}
 			pdf, err := convert(t.Context(), office, fileops.Bytes(name, b), format.PDF)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			path := save(t, "a.pdf", pdf)
 			info := tool(t, "pdfinfo", "-l", "9", path)
 			sizes := regexp.MustCompile(`Page +\d size: +(\d+)`).FindAllStringSubmatch(info, -1)
@@ -106,9 +103,7 @@ func TestMergeMixedDocuments(t *testing.T) {
 		t.Error("mixed formats without convert_to are accepted")
 	}
 	_, b, err := merged(t, fileops.Args{"convert_to": "docx"}, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	doc := tool(t, "unzip", "-p", save(t, "a.docx", b), "word/document.xml")
 	if n := strings.Count(doc, sentence); n != 4 {
 		t.Errorf("%d of 4 texts", n)

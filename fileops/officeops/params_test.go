@@ -9,6 +9,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func convertWith(t *testing.T, in *fileops.File, args fileops.Args) (b []byte, err error) {
@@ -29,9 +30,7 @@ func TestPDFA(t *testing.T) {
 		part  string
 	}{{format.DOCX, "1b", "1"}, {format.PPTX, "2b", "2"}, {format.XLSX, "3b", "3"}} {
 		b, err := convertWith(t, fixture(t, tt.from), fileops.Args{"convert_to": "pdf", "pdfa": tt.value})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		path := save(t, "a.pdf", b)
 		if got := strings.Fields(tool(t, "exiftool", "-s3", "-XMP-pdfaid:Part", "-XMP-pdfaid:Conformance", path)); len(got) != 2 || got[0] != tt.part || got[1] != "B" && got[1] != "A" {
 			t.Errorf("%s as %s: part and conformance %v", tt.from, tt.value, got)
@@ -90,9 +89,7 @@ func TestDelimiter(t *testing.T) {
 		}
 	}
 	b, err := convertWith(t, ambiguous, fileops.Args{"convert_to": "xlsx", "delimiter": "|"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if got := tool(t, "unzip", "-p", save(t, "a.xlsx", b), "xl/sharedStrings.xml"); !strings.Contains(got, "a,b") {
 		t.Errorf("cells %s", got)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/compound"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // locked returns a fixture that another LibreOffice has encrypted.
@@ -30,19 +31,14 @@ func locked(t testing.TB, f format.Format, filter, password string) *fileops.Fil
 	line, err := json.Marshal(map[string]string{
 		"in": save(t, "plain."+string(f), bytesOf(t, in)), "out": out, "filter": filter, "newPassword": password,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "../documentops/testdata/office.py", "soffice", t.TempDir())
 	cmd.Stdin, cmd.Stderr = strings.NewReader(string(line)+"\n"), os.Stderr
 	answer, err := cmd.Output()
 	if err != nil || !strings.Contains(string(answer), "true") {
 		t.Fatalf("%v: %s", err, answer)
 	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes("locked."+string(f), b)
 }
 
@@ -174,9 +170,7 @@ func TestPasswords(t *testing.T) {
 				t.Errorf("wrong password: %v", err)
 			}
 			pdf, codes, err := only(t, office.Convert(), with("sesame"), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			want := latin
 			if f == format.ODP || f == format.PPT {
 				want = "The quick brown fox"
@@ -191,9 +185,7 @@ func TestPasswords(t *testing.T) {
 				return
 			}
 			open, _, err := only(t, office.Unlock(), fileops.Args{"password": "sesame"}, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if _, _, err = only(t, office.Convert(), with(""), open); err != nil {
 				t.Errorf("after unlock: %v", err)
 			}
@@ -206,9 +198,7 @@ func TestPasswords(t *testing.T) {
 		t.Parallel()
 		in := locked(t, format.DOCX, "MS Word 2007 XML", "sesame")
 		out, _, err := only(t, office.Merge(), fileops.Args{"password": "sesame"}, fixture(t, format.DOCX), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if n := strings.Count(textOf(t, format.DOCX, bytesOf(t, out)), latin); n < 2 {
 			t.Errorf("the merged document has the text %d times", n)
 		}
@@ -242,15 +232,11 @@ func TestDatesInData(t *testing.T) {
 		src := in
 		if f != format.FODS {
 			b, err := convert(t.Context(), office, in, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			src = fileops.Bytes("dates."+string(f), b)
 		}
 		b, err := convert(t.Context(), office, src, format.CSV)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if got, want := strings.TrimSpace(string(b)), "2024-05-01,2024-05-01T13:45:00,12.5"; got != want {
 			t.Errorf("%s: got %q, want %q", f, got, want)
 		}
@@ -261,13 +247,9 @@ func TestDatesInData(t *testing.T) {
 func TestExponentsStayText(t *testing.T) {
 	t.Parallel()
 	book, err := convert(t.Context(), office, fileops.Bytes("in.csv", []byte("code,n\n12E5,1.5e3\n7A1,2\n")), format.XLSX)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	b, err := convert(t.Context(), office, fileops.Bytes("in.xlsx", book), format.CSV)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !strings.Contains(string(b), "12E5,") || strings.Contains(string(b), "1200000") {
 		t.Errorf("got %s", b)
 	}

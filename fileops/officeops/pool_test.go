@@ -35,14 +35,8 @@ func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, l
 	o.Sandbox = engine.NewSandbox()
 	o.TempDir, o.Log = dir, slog.New(slog.NewTextHandler(log, nil))
 	e, err := officeops.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, e.Close)
 	return e, dir, log
 }
 
@@ -52,9 +46,7 @@ func processes(t testing.TB, dir string) map[string][]int {
 	t.Helper()
 	found := make(map[string][]int)
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, d := range dirs {
 		line, err := os.ReadFile(filepath.Join(d, "cmdline"))
 		if err != nil || !bytes.Contains(line, []byte(dir)) {
@@ -76,13 +68,9 @@ func sockets(t testing.TB, pids []int) []string {
 	var paths []string
 	for _, pid := range pids {
 		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid)) // of its network namespace
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, fd := range fds {
 			to, _ := os.Readlink(fd)
 			inode, ok := strings.CutPrefix(to, "socket:[")
@@ -105,9 +93,7 @@ func TestLife(t *testing.T) {
 	if es, _ := os.ReadDir(dir); len(es) != 0 {
 		t.Errorf("files before Warm: %v", es)
 	}
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	got := processes(t, dir)
 	if len(got["soffice.bin"]) != 2 {
 		t.Errorf("running after Warm: %v", got)
@@ -125,9 +111,7 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	goroutines := runtime.NumGoroutine()
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Close())
 	if got := processes(t, dir); len(got) != 0 {
 		t.Errorf("running after Close: %v", got)
 	}
@@ -156,13 +140,9 @@ func TestLife(t *testing.T) {
 // Close does not wait for a slow document.
 func TestCloseWhileBusy(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 1})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	done := busy(t.Context(), t, e, dir)
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Close())
 	if err := <-done; !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
@@ -186,10 +166,7 @@ func busy(ctx context.Context, t testing.TB, e *officeops.Engine, dir string) <-
 	pids := processes(t, dir)["soffice.bin"]
 	ticks := func() (sum int) {
 		for _, pid := range pids {
-			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := systest.ReadFile(t, fmt.Sprintf("/proc/%d/stat", pid))
 			f := strings.Fields(string(b[bytes.LastIndexByte(b, ')'):]))
 			user, _ := strconv.Atoi(f[12])
 			sum += user
@@ -210,9 +187,7 @@ func busy(ctx context.Context, t testing.TB, e *officeops.Engine, dir string) <-
 // process.
 func TestCancel(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 1})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	old := processes(t, dir)["soffice.bin"]
 	ctx, cancel := context.WithCancel(t.Context())
 	done := busy(ctx, t, e, dir)
@@ -249,14 +224,10 @@ func TestTimeout(t *testing.T) {
 // less than the limit.
 func TestStarved(t *testing.T) {
 	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 3 * time.Second})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	for range 3 * runtime.NumCPU() {
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -t 60; while :; do :; done")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, cmd.Start())
 		defer cmd.Wait()
 		defer cmd.Process.Kill()
 	}
@@ -268,13 +239,9 @@ func TestStarved(t *testing.T) {
 // A LibreOffice that hangs is stopped, although it does not use the processor.
 func TestHang(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 1, Timeout: 500 * time.Millisecond})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	for _, pid := range processes(t, dir)["soffice.bin"] {
-		if err := systest.Signal(pid, systest.Stop); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, systest.Signal(pid, systest.Stop))
 	}
 	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); !errors.Is(err, fileops.ErrLimit) {
 		t.Errorf("got %v, want ErrLimit", err)
@@ -285,16 +252,12 @@ func TestHang(t *testing.T) {
 // document gets a new process.
 func TestCrash(t *testing.T) {
 	e, dir, log := find(t, officeops.Options{Workers: 1})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := busy(ctx, t, e, dir)
 	for _, pid := range processes(t, dir)["soffice.bin"] {
-		if err := systest.Signal(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, systest.Signal(pid, syscall.SIGKILL))
 	}
 	eventually(t, "the document is retried", func() bool { return strings.Contains(log.String(), "document retried") })
 	if _, err := convertQueued(t, e, cancel, done); err != nil {
@@ -328,9 +291,7 @@ func convertQueued(t testing.TB, e *officeops.Engine, cancel context.CancelFunc,
 // A crash in the middle of ordinary documents loses no document.
 func TestCrashLosesNothing(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 2})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	in := fileops.Bytes("long.docx", docx(pages(60)))
 	var wg sync.WaitGroup
 	var done atomic.Int64
@@ -364,18 +325,14 @@ func TestRecycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, dir, log := find(t, o)
-			if err := e.Warm(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.Warm(t.Context()))
 			first := processes(t, dir)["soffice.bin"]
 			for range 4 {
 				if _, err := convert(t.Context(), e, fixture(t, format.TXT), format.PDF); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := e.Warm(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.Warm(t.Context()))
 			if last := processes(t, dir)["soffice.bin"]; len(last) != 1 || last[0] == first[0] {
 				t.Errorf("processes %v, then %v", first, last)
 			}
@@ -413,9 +370,7 @@ func TestConcurrent(t *testing.T) {
 // Without Python every document has a separate process.
 func TestWithoutPython(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Python: engine.None, Workers: 1})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	for _, p := range [][2]format.Format{
 		{format.DOCX, format.PDF}, {format.CSV, format.XLSX}, {format.XLSX, format.CSV}, {format.TXT, format.PDF}, {format.DOCX, format.HTML}, {format.PPTX, format.ODP},
 	} {
@@ -484,16 +439,12 @@ func TestCapabilities(t *testing.T) {
 // time limit, and the next one is converted.
 func TestSlowBombs(t *testing.T) {
 	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 5 * time.Second, MemoryLimit: 2 << 30})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	for _, f := range hostile.SlowBombs() {
 		if _, err := convert(t.Context(), e, f, format.PDF); !errors.Is(err, fileops.ErrLimit) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
-		if err := e.Warm(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.Warm(t.Context()))
 		if _, err := convert(t.Context(), e, fileops.Bytes("ok.rtf", []byte(`{\rtf1 fine\par}`)), format.PDF); err != nil {
 			t.Errorf("after %s: %v", f.Name(), err)
 		}

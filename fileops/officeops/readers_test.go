@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // The HTML parser never receives a tag whose attributes would fill the memory, wherever
@@ -81,9 +82,7 @@ func TestDirectoryIsLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	err := Limits{Entries: 10_000, Unpacked: 1 << 30, Ratio: 200}.check(t.Context(), fileops.Bytes("a.docx", b.Bytes()))
 	if !errors.Is(err, fileops.ErrLimit) {
 		t.Errorf("got %v", err)

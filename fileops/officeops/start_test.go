@@ -12,6 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A LibreOffice that does not become ready is restarted. If that fails too, the engine
@@ -21,9 +22,7 @@ func TestSlowStart(t *testing.T) {
 	dir, log := t.TempDir(), new(logtest.Buffer)
 	hangs := filepath.Join(dir, "soffice")
 	script := "#!/bin/sh\ncase \"$*\" in *--terminate_after_init*) exit 0;; esac\nexec sleep 1000\n"
-	if err := os.WriteFile(hangs, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(hangs, []byte(script), 0o700))
 	program := &engine.Program{Name: "soffice", Path: hangs}
 	p := newPool(program, program, Options{Workers: 1, Timeout: time.Minute, TempDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	p.startTime = 100 * time.Millisecond

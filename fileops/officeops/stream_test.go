@@ -14,14 +14,13 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func textOfBytes(t testing.TB, b []byte) *charset.Text {
 	t.Helper()
 	text, err := charset.NewText(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return text
 }
 
@@ -124,9 +123,7 @@ func FuzzTextToHTML(f *testing.F) {
 			return // a longer run of white space is cut
 		}
 		var b strings.Builder
-		if err := textToHTML(&b, strings.NewReader(text), "T"); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, textToHTML(&b, strings.NewReader(text), "T"))
 		_, body, _ := strings.Cut(b.String(), "<body>\n")
 		if got, want := strings.TrimSuffix(body, "</body></html>\n"), paragraphs(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A pdfText is a TextReader that knows the text.
@@ -31,16 +32,12 @@ func archive(t *testing.T, parts ...string) []byte {
 			h.Method = zip.Store
 		}
 		w, err := z.CreateHeader(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := w.Write([]byte(parts[i+1])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	return b.Bytes()
 }
 
@@ -101,9 +98,7 @@ func TestTextLayer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "a.pdf")
-			if err := os.WriteFile(path, []byte("%PDF-1.7 /BaseFont"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(path, []byte("%PDF-1.7 /BaseFont"), 0o600))
 			var codes []string
 			r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
 			check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.DOCX, format.ODT, format.PPTX, format.FODS, format.RTF, format.TXT}}}},

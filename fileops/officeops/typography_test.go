@@ -7,6 +7,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // scripts are words whose letters need several fonts.
@@ -32,9 +33,7 @@ func TestScripts(t *testing.T) {
 	text := strings.Join(lines, "\n") + "\n"
 	for _, in := range []*fileops.File{fileops.Bytes("a.txt", []byte(text)), fileops.Bytes("a.csv", []byte(text))} {
 		b, err := convert(t.Context(), office, in, format.PDF)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		path := save(t, "a.pdf", b)
 		fonts, got := tool(t, "pdffonts", path), tool(t, "pdftotext", "-layout", path, "-")
 		for _, want := range []string{"CJK", "Arabic", "Hebrew", "Devanagari", "Tamil", "Thai", "Symbola"} {
@@ -56,9 +55,7 @@ func TestPlainTextLayout(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", 400) + strings.Repeat("x", 500) + "END"
 	b, err := convert(t.Context(), office, fileops.Bytes("a.txt", []byte("a\tcolumn\n"+long+"\n\fsecond page\n\fthird page\n")), format.PDF)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	path := save(t, "a.pdf", b)
 	if got := tool(t, "qpdf", "--show-npages", path); strings.TrimSpace(got) != "3" {
 		t.Errorf("%s pages", got)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // utf16Text returns a text string object.
@@ -47,9 +48,7 @@ func drawn(t *testing.T, path string, page int) image.Image {
 	out := filepath.Join(t.TempDir(), "p")
 	shell(t, "pdftoppm", "-png", "-r", "72", "-singlefile", "-f", fmt.Sprint(page), path, out)
 	img, err := png.Decode(bytes.NewReader(read(t, out+".png")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return img
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A grayPage is a page rendered in shades of gray.
@@ -78,9 +79,7 @@ func levels() map[string]float64 {
 func TestCompress(t *testing.T) {
 	t.Parallel()
 	codec, err := imageops.New(t.Context(), imageops.Options{}) // decodes formats that pure Go cannot
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for name, in := range samples(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

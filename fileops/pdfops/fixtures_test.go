@@ -17,6 +17,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // photo returns a synthetic photograph: gradients, edges and a little noise.
@@ -70,9 +71,7 @@ func vips(t testing.TB, op string, b []byte, ext, to string, args ...string) []b
 	t.Helper()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in."+ext)
-	if err := os.WriteFile(in, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(in, b, 0o600))
 	out := filepath.Join(dir, "out."+to)
 	shell(t, "vips", append([]string{op, in, out}, args...)...)
 	name, _, _ := strings.Cut(out, "[")
@@ -130,9 +129,7 @@ func office(t testing.TB, options string) []byte {
 		return os.ReadFile(filepath.Join(dir, "doc.pdf"))
 	}))
 	b, err := v.(func() ([]byte, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return b
 }
 
@@ -253,9 +250,7 @@ func indexedImage(t testing.TB, b []byte) []string {
 	t.Helper()
 	var pix, table bytes.Buffer
 	img, _, err := image.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	p, ok := img.(*image.Paletted)
 	if !ok {
 		t.Fatalf("%T", img)

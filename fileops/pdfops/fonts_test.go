@@ -7,6 +7,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // withFont returns a document whose page shows a text in the font F, given by
@@ -15,9 +16,7 @@ import (
 func withFont(t *testing.T, catalog, font, show string, more ...string) []byte {
 	t.Helper()
 	fonts, err := testFonts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	objects := []string{
 		"<</Type/Catalog/Pages 2 0 R" + catalog + ">>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
 		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 100]/Contents 4 0 R/Resources<</Font<</F " + font + ">>>>>>",
@@ -33,9 +32,7 @@ const descriptor = "<</Type/FontDescriptor/FontName/GoRegular/Flags 32/FontBBox[
 func TestCompressFonts(t *testing.T) {
 	t.Parallel()
 	fonts, err := testFonts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	gids := fonts["FontFile2"].gids
 	widths := "/FirstChar 32/LastChar 255/Widths[" + strings.Repeat("600 ", 224) + "]"
 	for name, in := range map[string][]byte{

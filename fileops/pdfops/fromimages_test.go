@@ -18,6 +18,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // quadrants returns an image whose corners are red, green, blue and white, with
@@ -47,18 +48,14 @@ func quadrants(w, h int) *image.NRGBA {
 func asPNG(t testing.TB, img image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, png.Encode(&b, img))
 	return b.Bytes()
 }
 
 func asJPEG(t testing.TB, img image.Image, quality int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: quality}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, jpeg.Encode(&b, img, &jpeg.Options{Quality: quality}))
 	return b.Bytes()
 }
 
@@ -66,18 +63,13 @@ func asJPEG(t testing.TB, img image.Image, quality int) []byte {
 func write(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	p := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(p, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(p, b, 0o600))
 	return p
 }
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return b
 }
 
@@ -115,9 +107,7 @@ func pictures(t testing.TB, dir string) []image.Image {
 	var out []image.Image
 	for _, p := range files {
 		img, err := png.Decode(bytes.NewReader(read(t, p)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		out = append(out, img)
 	}
 	return out
@@ -187,9 +177,7 @@ func TestOrientations(t *testing.T) {
 			upright := filepath.Join(t.TempDir(), "u.png")
 			shell(t, "vips", "autorot", p, upright)
 			want, err := png.Decode(bytes.NewReader(read(t, upright)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			out := run(t, pdfops.FromImages(), toPDF(), fileops.Path(p))
 			if d := difference(t, renderTo(t, out, want.Bounds().Size()), want); d > 3 {
 				t.Errorf("difference %.1f", d)
@@ -215,9 +203,7 @@ func TestGrayAndCMYK(t *testing.T) {
 				t.Errorf("colours %q, want %q", got, want)
 			}
 			orig, err := png.Decode(bytes.NewReader(read(t, src)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if name == "gray" {
 				if orig, err = jpeg.Decode(bytes.NewReader(read(t, filepath.Join(dir, "gray.jpg")))); err != nil {
 					t.Fatal(err)
@@ -326,9 +312,7 @@ func TestFromPNG(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want, err := png.Decode(bytes.NewReader(b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			out := run(t, pdfops.FromImages(), toPDF(), fileops.Bytes("p.png", b))
 			sound(t, out)
 			if d := difference(t, renderTo(t, out, want.Bounds().Size()), want); d > 5 && name != "gray 2" { // "gray 2" is dithered

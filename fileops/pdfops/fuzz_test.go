@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // FuzzPictures runs the conversion to PDF on damaged images.
@@ -18,9 +19,7 @@ func FuzzPictures(f *testing.F) {
 	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
 	m.Pix[7] = 99
 	var p, j bytes.Buffer
-	if err := errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)); err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)))
 	f.Add(p.Bytes(), true)
 	f.Add(j.Bytes(), false)
 	tools := Tools{Limits: Limits{Pixels: 1 << 20}}

@@ -16,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/sfnt"
 )
@@ -273,9 +274,7 @@ func (b *builder) picture() int {
 func generated(t testing.TB, seed uint64) []byte {
 	t.Helper()
 	fonts, err := testFonts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	b := &builder{t: t, rng: rand.New(rand.NewPCG(seed, 5)), fonts: fonts}
 	b.objects = make([]string, 3) // catalog, pages, page
 	var resFonts, resObjects, resPatterns, content strings.Builder
@@ -364,9 +363,7 @@ func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
 	documents := scale(100, 5)
 	eye, err := pdfread.New(t.Context(), pdfread.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer eye.Close()
 	if err := eye.Warm(t.Context()); err != nil { // drawing has a time limit, so pdfium starts before
 		t.Fatal(err)

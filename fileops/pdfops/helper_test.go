@@ -39,9 +39,7 @@ func variants(t testing.TB) map[string]pdfops.Tools {
 func findQPDF(t testing.TB) *engine.Program {
 	t.Helper()
 	p, err := engine.NewSandbox().Find(t.Context(), []string{"--version"}, "qpdf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return p
 }
 
@@ -62,9 +60,7 @@ func try(ctx context.Context, t testing.TB, a fileops.Action, args fileops.Args,
 func run(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) *fileops.File {
 	t.Helper()
 	out, err := try(t.Context(), t, a, args, in...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(out) != 1 {
 		t.Fatalf("%d results", len(out))
 	}
@@ -97,9 +93,7 @@ func content(t testing.TB, f *fileops.File) []byte {
 func save(t testing.TB, f *fileops.File) string {
 	t.Helper()
 	p := filepath.Join(t.TempDir(), "f"+filepath.Ext(f.Name()))
-	if err := os.WriteFile(p, content(t, f), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(p, content(t, f), 0o600))
 	return p
 }
 
@@ -113,10 +107,7 @@ func encrypted(t testing.TB, plain []byte, args ...string) []byte {
 	out := filepath.Join(t.TempDir(), "out.pdf")
 	all := append([]string{"--allow-weak-crypto", "--encrypt"}, args...)
 	shell(t, "qpdf", append(all, "--", in, out)...)
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, out)
 	return b
 }
 
@@ -148,9 +139,7 @@ func summarize(t testing.TB, f *fileops.File) summary {
 		Acroform    struct{ Fields []any }
 		Qpdf        []map[string]any
 	}
-	if err := json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", p)), &v); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", p)), &v))
 	var s summary
 	s.Pages, s.Fields, s.Attachments, s.Labels = len(v.Pages), len(v.Acroform.Fields), len(v.Attachments), len(v.Pagelabels)
 	var count func([]any)

@@ -19,9 +19,7 @@ func withPassword(t *testing.T, f *fileops.File, password string, args ...string
 	t.Helper()
 	p := save(t, f)
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, []byte(password), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(key, []byte(password), 0o600))
 	return systest.Output(t, "qpdf", append([]string{"--password-file=" + key, p}, args...)...)
 }
 
@@ -60,9 +58,7 @@ func TestLock(t *testing.T) {
 					return // qpdf reads a single line
 				}
 				show, err := withPassword(t, out, password, "--show-encryption")
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				for _, want := range []string{
 					"R = 6\n", "Supplied password is user password\n", "modify anything: allowed", "extract for any purpose: allowed",
 					"print high resolution: allowed", "stream encryption method: AESv3", "string encryption method: AESv3",
@@ -120,9 +116,7 @@ func TestLockOwner(t *testing.T) {
 			t.Parallel()
 			out := run(t, tools.Lock(), fileops.Args{"password": "user", "owner_password": "boss", "permissions": "print"}, pdf("a.pdf", simple("x")))
 			show, err := withPassword(t, out, "boss", "--show-encryption")
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, want := range []string{
 				"Supplied password is owner password", "modify anything: not allowed", "extract for any purpose: not allowed",
 				"print high resolution: allowed", "extract for accessibility: allowed",
@@ -156,9 +150,7 @@ func TestLockEncrypted(t *testing.T) {
 				both: {"R = 6", "user password", "modify anything: not allowed", "extract for any purpose: not allowed", "print high resolution: allowed"},
 			} {
 				show, err := withPassword(t, f, "new", "--show-encryption")
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				for _, line := range want {
 					if !strings.Contains(show, line) {
 						t.Errorf("lacks %q:\n%s", line, show)
@@ -286,9 +278,7 @@ func TestResetPassword(t *testing.T) {
 				for _, old := range []string{"old user", "old owner"} {
 					out := run(t, tools.ResetPassword(), fileops.Args{"old_password": old, "new_password": "new", "owner_password": "chief"}, in)
 					show, err := withPassword(t, out, "new", "--show-encryption")
-					if err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, err)
 					for _, want := range []string{"R = 6", "modify anything: not allowed", "extract for any purpose: not allowed", "print high resolution: allowed"} {
 						if !strings.Contains(show, want) {
 							t.Errorf("lacks %q:\n%s", want, show)

@@ -15,6 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestMerge(t *testing.T) {
@@ -64,9 +65,7 @@ func TestMerge(t *testing.T) {
 				}
 				Attachments map[string]any
 			}
-			if err := json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", p)), &v); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", p)), &v))
 			var titles []string
 			for i, o := range v.Outlines {
 				titles = append(titles, o.Title)
@@ -263,9 +262,7 @@ func TestMergeConverts(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "photo.jpg")
 	b, _ := fileopstest.Sample(t, format.JPG).Bytes()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	out := run(t, a, nil, fileopstest.Sample(t, format.PNG), pdf("a.pdf", simple("text")), fileops.Path(path))
 	sound(t, out)
 	if s := summarize(t, out); s.Pages != 3 || s.Outlines != 3 {

@@ -42,9 +42,7 @@ func taggedFile(text, lang, roles, class string) []byte {
 func structureOf(t *testing.T, path string) string {
 	t.Helper()
 	out, err := systest.Output(t, "pdfinfo", "-struct-text", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out = regexp.MustCompile(`Object \d+ \d+`).ReplaceAllString(out, "Object")
 	out = strings.ReplaceAll(out, "Structure Contents:\n", "")
 	if len(out) < 100 {
@@ -111,9 +109,7 @@ type structure struct {
 func readStructure(t *testing.T, path string) structure {
 	t.Helper()
 	var v struct{ Qpdf []map[string]any }
-	if err := json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", path)), &v); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", path)), &v))
 	objects := v.Qpdf[1]
 	resolve := func(o any) any {
 		if s, ok := o.(string); ok && strings.HasSuffix(s, " R") {

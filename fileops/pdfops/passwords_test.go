@@ -16,6 +16,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // revisions maps names of encryption revisions to qpdf's arguments.
@@ -35,10 +36,7 @@ func encryptedWith(t *testing.T, plain []byte, before []string, args ...string) 
 	in, out := save(t, pdf("in.pdf", plain)), filepath.Join(t.TempDir(), "out.pdf")
 	all := append(append(append(before, "--allow-weak-crypto", "--encrypt"), args...), "--", in, out)
 	shell(t, "qpdf", all...)
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, out)
 	return b
 }
 
@@ -129,9 +127,7 @@ func TestResetKeepsPermissions(t *testing.T) {
 			for name, tools := range variants(t) {
 				out := run(t, tools.ResetPassword(), fileops.Args{"old_password": "user", "new_password": "new"}, in)
 				show, err := withPassword(t, out, "new", "--show-encryption")
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				for _, want := range []string{"R = 6\n", "extract for any purpose: not allowed", "modify other: not allowed", "modify document assembly: not allowed", "print low resolution: allowed"} {
 					if !strings.Contains(show, want) {
 						t.Errorf("%s: lacks %q:\n%s", name, want, show)
@@ -160,16 +156,11 @@ func TestPasswordsOfOtherPrograms(t *testing.T) {
 		files[name] = pdf("a.pdf", b.Bytes())
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))
 	shell(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to",
 		`pdf:writer_pdf_Export:{"EncryptFile":{"type":"boolean","value":"true"},"DocumentOpenPassword":{"type":"string","value":"user"},`+
 			`"RestrictPermissions":{"type":"boolean","value":"true"},"PermissionPassword":{"type":"string","value":"owner"}}`, "--outdir", dir, filepath.Join(dir, "a.txt"))
-	b, err := os.ReadFile(filepath.Join(dir, "a.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, filepath.Join(dir, "a.pdf"))
 	files["LibreOffice"] = pdf("a.pdf", b)
 	for name, in := range files {
 		for label, tools := range variants(t) {

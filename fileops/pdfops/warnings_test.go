@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // warned returns the codes of the warnings of a run that must succeed.
@@ -20,9 +21,7 @@ func warned(t *testing.T, a fileops.Action, args fileops.Args, in ...*fileops.Fi
 			t.Errorf("warning %+v", w)
 		}
 	}}
-	if err := r.Run(t.Context(), a, args, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), in...); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), a, args, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), in...))
 	slices.Sort(codes)
 	return codes
 }

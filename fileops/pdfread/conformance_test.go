@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestConformance(t *testing.T) {
@@ -34,9 +35,7 @@ func paper() []byte {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	e, err := pdfread.New(t.Context(), pdfread.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if err := e.Close(); err != nil { // never started
 		t.Fatal(err)
 	}
@@ -56,9 +55,7 @@ func TestFirstRunsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	var photo bytes.Buffer
-	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 32, 32)), nil); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 32, 32)), nil))
 	pdf := pages(pdfPage{content: fmt.Sprintf("q 100 0 0 100 0 0 cm BI /W 32 /H 32 /CS /G /BPC 8 /F [/AHx /DCT] ID %x> EI Q", photo.Bytes())})
 	for range 3 {
 		e := newEngine(t, pdfread.Options{Instances: 4})

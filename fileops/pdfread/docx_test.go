@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const fodtHead = `<?xml version="1.0" encoding="UTF-8"?>
@@ -239,9 +240,7 @@ func TestDocxOfReport(t *testing.T) {
 		for name, b := range parts {
 			if strings.HasPrefix(name, "word/media/") && strings.HasSuffix(name, ".jpg") {
 				m, err := jpeg.Decode(bytes.NewReader(b))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				want, _ := jpeg.Decode(bytes.NewReader(photo()))
 				found = true
 				if s := ssim(t, want, m); s < 0.97 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // checkHTML fails if tags are not closed in order, or if a parser has to repair
@@ -42,9 +43,7 @@ func checkHTML(t testing.TB, page []byte) *html.Node {
 		t.Fatalf("not closed: %v", open)
 	}
 	doc, err := html.Parse(bytes.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return doc
 }
 
@@ -191,9 +190,7 @@ func TestSignsOfText(t *testing.T) {
 		want := line + " The next line of text is there to be read."
 		md := mustConvert(t, e, fileops.Args{"convert_to": "md"}, pdf)[0].b
 		doc, err := html.Parse(strings.NewReader(tool(t, "pandoc", "-f", "gfm-smart", "-t", "html", "--wrap=none", write(t, "x.md", md))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if got := text(doc); got != want || len(all(doc, "em"))+len(all(doc, "h1"))+len(all(doc, "a"))+len(all(doc, "li"))+len(all(doc, "hr")) > 0 {
 			t.Errorf("Markdown of %q is %q, which reads %q", line, md, got)
 		}

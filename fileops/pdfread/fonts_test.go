@@ -9,6 +9,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // noembed returns a page with Japanese text in a font that the file does not
@@ -28,9 +29,7 @@ func noembed() []byte {
 func ink(t testing.TB, picture []byte) int {
 	t.Helper()
 	img, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	n := 0
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
@@ -52,9 +51,7 @@ func TestFontNotEmbedded(t *testing.T) {
 	var warnings []fileops.Warning
 	var out []result
 	r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { warnings = append(warnings, w) }}
-	if err := r.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": "png", "dpi": 72}, collect(&out), fileops.Bytes("in.pdf", pdf)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": "png", "dpi": 72}, collect(&out), fileops.Bytes("in.pdf", pdf)))
 	if n := ink(t, out[0].b); n < 500 {
 		t.Errorf("%d dark pixels; five characters of 40 points have more", n)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // ruledTable draws a table with borders: columns of width w, rows of height h.
@@ -67,9 +68,7 @@ func TestSheetOfTables(t *testing.T) {
 	}
 	// LibreOffice reads the same values; it writes the first sheet.
 	rows, err := csv.NewReader(strings.NewReader(string(office(t, "x.xlsx", sheet.b, "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true")))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(rows) != 36 || !reflect.DeepEqual(rows[0], head) || rows[30][0] != "item 29" || rows[31][0] != "more 0" || rows[35][2] != "5%" || rows[2][1] != "2,001.50" {
 		t.Errorf("%d rows: %q", len(rows), rows)
 	}

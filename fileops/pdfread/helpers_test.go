@@ -39,19 +39,11 @@ func TestMain(m *testing.M) {
 func newEngine(t testing.TB, o pdfread.Options) *pdfread.Engine {
 	t.Helper()
 	dir, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	o.CacheDir = dir
 	e, err := pdfread.New(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, e.Close)
 	return e
 }
 
@@ -80,9 +72,7 @@ func convert(ctx context.Context, t testing.TB, e *pdfread.Engine, args fileops.
 func mustConvert(t testing.TB, e *pdfread.Engine, args fileops.Args, pdf []byte) []result {
 	t.Helper()
 	out, err := convert(t.Context(), t, e, args, fileops.Bytes("in.pdf", pdf))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -179,9 +169,7 @@ var tool = systest.Run
 func write(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
@@ -194,10 +182,7 @@ func office(t testing.TB, name string, content []byte, to string) []byte {
 	dir := filepath.Dir(in)
 	tool(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--norestore", "--convert-to", to, "--outdir", dir, in)
 	ext, _, _ := strings.Cut(to, ":")
-	b, err := os.ReadFile(filepath.Join(dir, strings.TrimSuffix(name, filepath.Ext(name))+"."+ext))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, filepath.Join(dir, strings.TrimSuffix(name, filepath.Ext(name))+"."+ext))
 	return b
 }
 
@@ -307,19 +292,13 @@ func ssim(t testing.TB, a, b image.Image) float64 {
 func unzip(t testing.TB, docx []byte) map[string][]byte {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(docx), int64(len(docx)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out := make(map[string][]byte)
 	for _, f := range z.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		b, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if out[f.Name] != nil {
 			t.Errorf("part %s is there twice", f.Name)
 		}

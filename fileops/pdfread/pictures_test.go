@@ -9,7 +9,6 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // fixtures returns pages that renderers often get wrong.
@@ -119,23 +119,16 @@ func TestPicturesLookRight(t *testing.T) {
 			in := write(t, "in.pdf", pdf)
 			ref := filepath.Join(filepath.Dir(in), "ref")
 			tool(t, "pdftoppm", "-r", "100", "-png", "-singlefile", "-cropbox", in, ref)
-			b, err := os.ReadFile(ref + ".png")
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := systest.ReadFile(t, ref+".png")
 			want, err := png.Decode(bytes.NewReader(b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, to := range []string{"png", "jpg"} {
 				out := mustConvert(t, e, fileops.Args{"convert_to": to, "dpi": 100}, pdf)
 				if len(out) != 1 || out[0].name != "in."+to {
 					t.Fatalf("results %v", out)
 				}
 				got, _, err := image.Decode(bytes.NewReader(out[0].b))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if s := ssim(t, want, got); s < 0.95 {
 					t.Errorf("%s: SSIM %.3f", to, s)
 				}
@@ -183,9 +176,7 @@ func TestPicturesOfManyPages(t *testing.T) {
 				name = "in.png"
 			}
 			cfg, err := png.DecodeConfig(bytes.NewReader(out[i].b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if out[i].name != name || cfg.Width != 100+4*(n-1) {
 				t.Errorf("%q: result %d is %s, %d pixels wide; want page %d", tc.pages, i, out[i].name, cfg.Width, n)
 			}
@@ -211,9 +202,7 @@ func TestEncoder(t *testing.T) {
 	pdf := fixtures()["flat"]
 	pic := mustConvert(t, e, fileops.Args{"convert_to": "png", "dpi": 50}, pdf)
 	want, err := png.Decode(bytes.NewReader(pic[0].b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out := mustConvert(t, e, fileops.Args{"convert_to": "tif", "dpi": 50}, pdf)
 	got, err := tiff.Decode(bytes.NewReader(out[0].b))
 	if err != nil || out[0].name != "in.tiff" {
@@ -229,9 +218,7 @@ func TestEncoder(t *testing.T) {
 	}
 	// Formats without an encoder are not offered.
 	reg, err := fileops.NewRegistry(e.Convert())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	schema, _ := reg.Schema("convert", format.PDF)
 	i := slices.IndexFunc(schema, func(p fileops.Param) bool { return p.Name == "convert_to" })
 	if got := strings.Join(schema[i].Enum, " "); got != "csv docx html jpg md png tiff txt xlsx" {
@@ -294,10 +281,7 @@ func TestRefused(t *testing.T) {
 	owner := filepath.Join(filepath.Dir(in), "owner.pdf")
 	tool(t, "qpdf", "--encrypt", "", "owner", "256", "--", in, owner)
 	read := func(path string) []byte {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, path)
 		return b
 	}
 	many := make([]pdfPage, 5001)
@@ -364,10 +348,7 @@ func TestPassword(t *testing.T) {
 			t.Parallel()
 			locked := filepath.Join(t.TempDir(), "locked.pdf")
 			tool(t, "qpdf", "--password-mode=bytes", "--allow-weak-crypto", "--encrypt", tc.password, "owner-1", tc.bits, "--", in, locked)
-			b, err := os.ReadFile(locked)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := systest.ReadFile(t, locked)
 			user := strings.ToValidUTF8(tc.password, "é")
 			for _, password := range []string{user, "owner-1"} {
 				if got := mustConvert(t, e, fileops.Args{"convert_to": "txt", "password": password}, b)[0].b; !bytes.Equal(got, want) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A reader is a Recognizer whose results a test defines.
@@ -223,9 +224,7 @@ func TestScanFails(t *testing.T) {
 			"cancel": {fails(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }), "timeout"},
 		} {
 			e := newEngine(t, pdfread.Options{Recognizer: tt.r})
-			if err := e.Warm(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, e.Warm(t.Context()))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if name == "cancel" {
 				ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Limits are checked before decoding: the first part of a picture that is too large is
@@ -36,9 +37,7 @@ func TestHeadersAreEnough(t *testing.T) {
 		format.GIF: func(b *bytes.Buffer) error { return gif.Encode(b, m, nil) }, format.BMP: func(b *bytes.Buffer) error { return bmp.Encode(b, m) },
 	} {
 		var b bytes.Buffer
-		if err := encode(&b); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, encode(&b))
 		whole[f] = b.Bytes()
 	}
 	for f, b := range whole {

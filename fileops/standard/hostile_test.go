@@ -143,9 +143,7 @@ func TestPageThatNeverEnds(t *testing.T) {
 		}
 		for _, args := range []fileops.Args{{"convert_to": "png"}, {"convert_to": "txt"}, {"convert_to": "odt"}} {
 			a, p, err := reg.Resolve("convert", []format.Format{f.Format()}, args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			done := make(chan error, 1)

@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/hostile"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // small are limits that the files of TestLimits are just below or just above.
@@ -35,10 +36,7 @@ func made(t *testing.T, name, program string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	output(t, program, append(args, path)...)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes(name, b)
 }
 
@@ -49,10 +47,7 @@ func blank(t *testing.T, name string, w, h int) *fileops.File {
 	out := filepath.Join(dir, name)
 	output(t, "vips", "black", filepath.Join(dir, "a.v"), fmt.Sprint(w), fmt.Sprint(h), "--bands", "3")
 	output(t, "vips", "copy", filepath.Join(dir, "a.v"), out)
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes(name, b)
 }
 
@@ -75,9 +70,7 @@ func animation(t *testing.T, frames int) *fileops.File {
 		g.Delay = append(g.Delay, 10)
 	}
 	var b bytes.Buffer
-	if err := gif.EncodeAll(&b, g); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, gif.EncodeAll(&b, g))
 	return fileops.Bytes("a.gif", b.Bytes())
 }
 
@@ -122,15 +115,11 @@ func dense(t *testing.T, f *fileops.File, name string, size int) *fileops.File {
 	t.Helper()
 	b, _ := f.Bytes()
 	zr, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var out bytes.Buffer
 	zw := zip.NewWriter(&out)
 	for _, e := range zr.File {
-		if err := zw.Copy(e); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, zw.Copy(e))
 	}
 	w, err := zw.Create(name)
 	if err == nil {
@@ -139,9 +128,7 @@ func dense(t *testing.T, f *fileops.File, name string, size int) *fileops.File {
 	if err == nil {
 		err = zw.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return fileops.Bytes(f.Name(), out.Bytes())
 }
 
@@ -220,9 +207,7 @@ func boundaries(t *testing.T) []bounded {
 	tarOf := func(n int) []*fileops.File {
 		dir := t.TempDir()
 		for i := range n {
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), []byte("x"), 0o600))
 		}
 		return one(made(t, "a.tar.gz", "bash", "-c", "cd "+dir+" && tar czf \"$0\" *"))
 	}
@@ -280,9 +265,7 @@ func external(t *testing.T, s *standard.Set, b bounded) bool {
 		in = b.below
 	}
 	a, _, err := registry(t, s).Resolve(b.action, formatsOf(in), b.args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return slices.ContainsFunc([]string{"ffmpeg", "libreoffice", "pdfium"}, func(name string) bool {
 		return strings.Contains(strings.ToLower(a.Spec().Engine), name)
 	})
@@ -300,11 +283,7 @@ func TestLimits(t *testing.T) {
 			s := standard.Probe(t.Context(), &standard.Options{
 				CacheDir: cacheDir, TempDir: t.TempDir(), Isolate: isolate, Limits: small, OfficeWorkers: 1, Tesseract: standard.None, Chromium: standard.None,
 			})
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			systest.AtEnd(t, s.Close)
 			ran := 0
 			for _, b := range table {
 				if isolate && external(t, s, b) {
@@ -339,9 +318,7 @@ func TestMaxOutput(t *testing.T) {
 	for i := range pixels.Pix {
 		pixels.Pix[i] = byte(rand.Uint32()) | byte(255*(i&3/3))
 	}
-	if err := png.Encode(&b, pixels); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, png.Encode(&b, pixels))
 	noise := fileops.Bytes("a.png", b.Bytes())
 	sound := recording(t, "a.mp3", 5, "")
 	random := made(t, "a.tar.gz", "bash", "-c", "cd "+t.TempDir()+" && head -c 300k /dev/urandom > z && tar czf \"$0\" z")

@@ -16,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // letter is the text of the scan: 44 paragraphs, more than one page.
@@ -41,9 +42,7 @@ func run(t testing.TB, name string, args fileops.Args, in ...*fileops.File) (out
 		formats = append(formats, f.Format())
 	}
 	a, params, err := registry(t, set).Resolve(name, formats, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r := fileops.Runner{TempDir: t.TempDir()}
 	err = r.Do(t.Context(), a, params, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		b, err := io.ReadAll(f.Reader())
@@ -121,18 +120,12 @@ func TestScannedPDF(t *testing.T) {
 func xmlText(t testing.TB, b []byte, part string) string {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	f, err := z.Open(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
 	x, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var out strings.Builder
 	tag := false
 	for _, r := range strings.NewReplacer("</w:p>", " ", "</text:p>", " ", "<text:s/>", " ").Replace(string(x)) {

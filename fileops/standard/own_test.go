@@ -19,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // few returns options of a set without external programs, which starts quickly.
@@ -33,18 +34,13 @@ func few(t testing.TB) *standard.Options {
 func waiting(t *testing.T, dir string) (maps [][]byte) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, cwd := range all {
 		to, err := os.Readlink(cwd)
 		if err != nil || filepath.Dir(filepath.Dir(filepath.Dir(to))) != dir {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(cwd), "maps"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, filepath.Join(filepath.Dir(cwd), "maps"))
 		maps = append(maps, b)
 	}
 	return maps
@@ -61,9 +57,7 @@ func TestReady(t *testing.T) {
 	if got := waiting(t, o.TempDir); len(got) != 0 {
 		t.Errorf("%d processes before Ready", len(got))
 	}
-	if err := s.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Ready(t.Context()))
 	got := waiting(t, o.TempDir)
 	if len(got) == 0 {
 		t.Error("no process waits after Ready")
@@ -121,17 +115,13 @@ func whereabouts() fileops.Action {
 func TestIsolateOwn(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(secret, []byte("x"), 0o600))
 	ask := func(a fileops.Action) (pid int, denied bool) {
 		err := fileops.Run(t.Context(), a, fileops.Args{"path": secret}, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 			_, err := fmt.Fscan(f.Reader(), &pid, &denied)
 			return err
 		}), fileops.Bytes("a.txt", []byte("x")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return pid, denied
 	}
 	a := set.Isolate(whereabouts())
@@ -200,13 +190,9 @@ func TestOwnEngines(t *testing.T) {
 		t.Errorf("the dependencies have the hints %q", hints)
 	}
 	a, params, err := registry(t, s).Resolve("merge", []format.Format{format.TXT, format.PDF}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	dir := t.TempDir()
-	if err := new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), fileops.Bytes("a.txt", []byte("x")), leaves(1)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), fileops.Bytes("a.txt", []byte("x")), leaves(1)))
 	pages("4")(t, filepath.Join(dir, "merged.pdf"))
 }
 

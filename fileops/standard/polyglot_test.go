@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/hostile"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A file that is valid in several formats is treated as the format that its content
@@ -79,9 +80,7 @@ func TestPolyglots(t *testing.T) {
 // text returns the parts of a result that could come from another file.
 func text(t *testing.T, f *fileops.File) string {
 	b, err := io.ReadAll(f.Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out := string(b)
 	if f.Format() == format.PDF {
 		c := exec.Command("pdftotext", "-upw", "pw", "-", "-")

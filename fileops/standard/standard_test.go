@@ -45,9 +45,7 @@ func TestMain(m *testing.M) {
 func registry(t testing.TB, s *standard.Set) *fileops.Registry {
 	t.Helper()
 	reg, err := fileops.NewRegistry(s.Actions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return reg
 }
 
@@ -116,9 +114,7 @@ func TestChains(t *testing.T) {
 			t.Parallel()
 			in := fileopstest.Sample(t, tt.from)
 			a, params, err := reg.Resolve("convert", []format.Format{tt.from}, tt.args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			dir, out := t.TempDir(), t.TempDir()
 			var names []string
 			r := fileops.Runner{TempDir: dir}
@@ -126,9 +122,7 @@ func TestChains(t *testing.T) {
 				names = append(names, f.Name())
 				return fileops.ToDir(out).Put(ctx, f)
 			}), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if len(names) != tt.results {
 				t.Fatalf("results %v, want %d", names, tt.results)
 			}
@@ -217,9 +211,7 @@ func TestInputParametersInChains(t *testing.T) {
 					args["password"] = password
 				}
 				a, params, err := reg.Resolve("convert", []format.Format{tt.from}, args)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				r := fileops.Runner{TempDir: t.TempDir()}
 				if err := r.Do(t.Context(), a, params, fileops.ToDir(t.TempDir()), in); !errors.Is(err, want) {
 					t.Errorf("password %q: %v, want %v", password, err, want)
@@ -235,17 +227,11 @@ func TestPagesOfATIFF(t *testing.T) {
 	dir := t.TempDir()
 	png := filepath.Join(dir, "a.png")
 	b, _ := fileopstest.Sample(t, format.PNG).Bytes()
-	if err := os.WriteFile(png, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(png, b, 0o600))
 	output(t, "bash", "-c", fmt.Sprintf("cd %s && vips arrayjoin 'a.png a.png a.png' j.png --across 1 && vips tiffsave j.png three.tiff --page-height 120", dir))
 	a, params, err := registry(t, set).Resolve("convert", []format.Format{format.TIFF}, fileops.Args{"convert_to": "pdf"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), fileops.Path(filepath.Join(dir, "three.tiff"))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), fileops.Path(filepath.Join(dir, "three.tiff"))))
 	pages("3")(t, filepath.Join(dir, "three.pdf"))
 }
 
@@ -258,13 +244,9 @@ func TestMergeMixed(t *testing.T) {
 		in = append(in, fileopstest.Sample(t, k))
 	}
 	a, params, err := registry(t, set).Resolve("merge", kinds, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	dir := t.TempDir()
-	if err := new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), in...); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), in...))
 	pages("6")(t, filepath.Join(dir, "merged.pdf"))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // sheetsOf reads an Excel workbook with Python. It returns the name of each sheet and
@@ -44,16 +45,10 @@ func TestTablesOfPage(t *testing.T) {
 	sheets := func(f *fileops.File) (got []any) {
 		b, _ := f.Bytes()
 		path := filepath.Join(t.TempDir(), "x.xlsx")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, b, 0o600))
 		out, err := exec.Command("python3", "-c", sheetsOf, path).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(out, &got); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
+		systest.NoError(t, json.Unmarshal(out, &got))
 		return got
 	}
 	xlsx := mustRun(t, "convert", fileops.Args{"convert_to": "xlsx"}, in)[0]

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // article is a document of a few pages with typical content.
@@ -17,14 +18,10 @@ var article = "<!DOCTYPE html><title>An article</title><h1>An article</h1>" +
 func BenchmarkHTMLToPDF(b *testing.B) {
 	for _, name := range []string{"warm", "warm, parallel"} {
 		b.Run(name, func(b *testing.B) {
-			if err := shared.Warm(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, shared.Warm(b.Context()))
 			one := func() {
 				err := fileops.Run(b.Context(), shared.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(b.TempDir()), fileops.Bytes("a.html", []byte(article)))
-				if err != nil {
-					b.Error(err)
-				}
+				systest.Check(b, err)
 			}
 			if name == "warm" {
 				for b.Loop() {
@@ -43,9 +40,7 @@ func BenchmarkHTMLToPDF(b *testing.B) {
 	b.Run("cold, --print-to-pdf", func(b *testing.B) {
 		dir := b.TempDir()
 		in := filepath.Join(dir, "a.html")
-		if err := os.WriteFile(in, []byte(article), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, os.WriteFile(in, []byte(article), 0o600))
 		args := []string{"--headless", "--disable-gpu", "--user-data-dir=" + filepath.Join(dir, "profile"), "--print-to-pdf=" + filepath.Join(dir, "a.pdf"), in}
 		if shared.pool.opts.NoSandbox {
 			args = append([]string{"--no-sandbox"}, args...)

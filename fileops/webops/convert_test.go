@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestConformance(t *testing.T) {
@@ -28,9 +29,7 @@ func TestConformance(t *testing.T) {
 		Check: func(t *testing.T, in []*fileops.File, args fileops.Args, out []*fileops.File) {
 			b, _ := out[0].Bytes()
 			path := filepath.Join(t.TempDir(), "out.pdf")
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(path, b, 0o600))
 			output(t, "qpdf", "--check", path)
 			if info(t, path, "Title") == "" || info(t, path, "Tagged") != "yes" {
 				t.Errorf("title %q, tagged %s", info(t, path, "Title"), info(t, path, "Tagged"))
@@ -99,14 +98,10 @@ func firstPage(t *testing.T, path string) image.Image {
 	base := filepath.Join(t.TempDir(), "page")
 	output(t, "pdftoppm", "-r", "100", "-f", "1", "-l", "1", "-png", "-singlefile", path, base)
 	f, err := os.Open(base + ".png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
 	img, _, err := image.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return img
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 	nethtml "golang.org/x/net/html"
 )
 
@@ -61,9 +62,7 @@ func FuzzTable(f *testing.F) {
 			t.Errorf("font %v, width %v of %v", font, sum, available)
 		}
 		body, _, err := tab.write(context.Background(), available)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := nethtml.Parse(strings.NewReader(body)); err != nil {
 			t.Error(err)
 		}

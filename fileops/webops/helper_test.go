@@ -15,9 +15,7 @@ import (
 func convert(t testing.TB, name, in string, args fileops.Args) string {
 	t.Helper()
 	path, err := try(t, shared.Convert(), name, in, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return path
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // temptation returns a page that references base in every possible way, with a script
@@ -97,9 +98,7 @@ func (b *bait) seen() []string {
 func (b *bait) all(t *testing.T) []string {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer c.Close()
 	own := "connection of " + c.LocalAddr().String()
 	var hits []string
@@ -110,9 +109,7 @@ func (b *bait) all(t *testing.T) []string {
 // secretFile creates a file whose content must not appear in a result.
 func secretFile(t *testing.T) (path, content string) {
 	path, content = filepath.Join(t.TempDir(), "secret.txt"), "topsecretcontent"
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 	return path, content
 }
 
@@ -156,9 +153,7 @@ args=()
 for a; do case $a in --host-resolver-rules=*|--proxy-*|--dns-*|--js-flags=*) ;; *) args+=("$a");; esac; done
 exec `+shared.prog.Path+` "${args[@]}"
 `), 0o700)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	unwalled := &engine.Program{Name: "browser", Path: script}
 	for _, tt := range []struct {
 		name  string
@@ -175,9 +170,7 @@ exec `+shared.prog.Path+` "${args[@]}"
 			server := newBait(t)
 			secret, content := secretFile(t)
 			b, _, err := startBrowser(t.Context(), tt.prog, shared.pool.opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer b.stop()
 			path := filepath.Join(t.TempDir(), "out.pdf")
 			try := func() error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // warned prints a document and returns its warnings, one a line.
@@ -16,9 +17,7 @@ func warned(t *testing.T, name, in string, args fileops.Args) string {
 	maps.Copy(all, args)
 	var lines []string
 	r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { lines = append(lines, w.Code+": "+w.Message) }}
-	if err := r.Run(t.Context(), shared.Convert(), all, fileops.ToDir(t.TempDir()), fileops.Bytes(name, []byte(in))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, r.Run(t.Context(), shared.Convert(), all, fileops.ToDir(t.TempDir()), fileops.Bytes(name, []byte(in))))
 	return strings.Join(lines, "\n")
 }
 
@@ -88,9 +87,7 @@ func TestNothingLeft(t *testing.T) {
 			r := fileops.Runner{TempDir: t.TempDir()}
 			err := r.Run(t.Context(), shared.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(t.TempDir()), fileops.Bytes(tt.file, []byte(tt.in)))
 			if tt.reason == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 			} else if !errors.Is(err, fileops.ErrUnsupportedInput) || !strings.Contains(err.Error(), tt.reason) {
 				t.Errorf("%v, want %q", err, tt.reason)
 			}

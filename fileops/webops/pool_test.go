@@ -23,9 +23,7 @@ func newEngine(t *testing.T, o Options) (*Engine, string) {
 		o.Timeout = 5 * time.Minute // the machine may be busy
 	}
 	e, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e, o.TempDir
 }
@@ -35,9 +33,7 @@ func processes(t *testing.T, dir string) map[int]string {
 	t.Helper()
 	found := make(map[int]string)
 	all, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, d := range all {
 		pid, err := strconv.Atoi(d.Name())
 		if err != nil {
@@ -71,9 +67,7 @@ func TestClose(t *testing.T) {
 	if n := processes(t, dir); len(n) > 0 {
 		t.Errorf("after Find: %v", n)
 	}
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	group := e.pool.current.proc.Pid()
 	if len(processes(t, dir)) == 0 {
 		t.Error("nothing runs after Warm")
@@ -84,9 +78,7 @@ func TestClose(t *testing.T) {
 		done <- err
 	}()
 	untilWorks(t, e, e.pool.current, 1)
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, e.Close())
 	if err := <-done; !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("a conversion during Close: %v", err)
 	}
@@ -118,9 +110,7 @@ var endless = "<p>" + strings.Repeat("<div style='columns:2'><div style='float:l
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	e, dir := newEngine(t, Options{Workers: 4})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, e.Warm(t.Context()))
 	long := "<title>t</title>" + strings.Repeat("<p>a paragraph</p>", 1000)
 	var wg sync.WaitGroup
 	for range 3 {
@@ -186,9 +176,7 @@ func TestLimits(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) {
 		t.Parallel()
 		e, dir := newEngine(t, Options{})
-		if err := e.Warm(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, e.Warm(t.Context()))
 		busy := e.pool.current
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

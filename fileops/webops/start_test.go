@@ -12,6 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A browser that does not become ready is started once more. If that fails too, the
@@ -20,9 +21,7 @@ func TestStartAgain(t *testing.T) {
 	t.Parallel()
 	dir, log := t.TempDir(), new(logtest.Buffer)
 	starts, program := filepath.Join(dir, "starts"), filepath.Join(dir, "chromium")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho once >> '"+starts+"'\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho once >> '"+starts+"'\nexit 1\n"), 0o700))
 	p := newPool(&engine.Program{Name: "chromium", Path: program}, Options{Workers: 1, TempDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	defer p.end(errClosed)
 	err := p.use(t.Context(), func(context.Context, *browser) error {

@@ -91,7 +91,7 @@ type Store interface {
 type Key struct {
 	ID       string
 	Name     string // given by its owner, for people
-	Prefix   string // start of the secret, to tell keys apart
+	Prefix   string // start of the secret, by which users distinguish keys
 	Account  string
 	Hash     [32]byte // SHA-256 of the secret
 	Created  time.Time

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
@@ -137,9 +138,7 @@ func TestUsage(t *testing.T) {
 			return // queued
 		}
 		c, err := s.db.Operations().Claim(t.Context(), status.Ref{Operation: id}, "w", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := s.db.Operations().Finish(t.Context(), c, status.Outcome{Results: []status.File{{Key: "out", Size: 30}}, Error: failure}); err != nil {
 			t.Fatal(err)
 		}
@@ -220,36 +219,26 @@ func TestSession(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	acct, password, err := s.accounts.Create(t.Context(), auth.NewAccount{Name: "Ada", Limits: &account.Limits{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	try := func(token, site string) int {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/api/v1/admin/accounts/self/keys", strings.NewReader(`{"name":"laptop"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Sec-Fetch-Site", site)
 		r.AddCookie(&http.Cookie{Name: auth.CookieName, Value: token})
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer resp.Body.Close()
 		raw, err := io.ReadAll(resp.Body)
 		if err == nil {
 			err = s.check.Response("POST", r.URL.Path, resp.StatusCode, resp.Header, raw)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 		return resp.StatusCode
 	}
 	token, _, err := s.accounts.Login(t.Context(), "Ada", password, auth.Client{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if got := try(token, "same-origin"); got != 403 {
 		t.Errorf("before the password was changed: %d", got)
 	}
@@ -261,9 +250,7 @@ func TestSession(t *testing.T) {
 			t.Errorf("%s: %d, want %d", site, got, want)
 		}
 	}
-	if err := s.accounts.Logout(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.accounts.Logout(t.Context(), token))
 	if got := try(token, "same-origin"); got != 401 {
 		t.Errorf("after logging out: %d", got)
 	}
@@ -275,25 +262,17 @@ func TestDocument(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	resp, err := http.Get(s.URL + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	const name = "https://example.com/openapi.json"
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	if err := c.AddResource(name, doc); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.AddResource(name, doc))
 	examples := 0
 	check := func(at string, v any) {
 		t.Helper()
@@ -343,14 +322,10 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%d examples, operations %v", examples, ids)
 	}
 	docs, err := http.Get(s.URL + "/docs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer docs.Body.Close()
 	page, err := io.ReadAll(docs.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for id := range ids {
 		if !bytes.Contains(page, []byte(`id="`+id+`"`)) {
 			t.Errorf("operation %s is not on the page", id)

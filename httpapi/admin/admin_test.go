@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +19,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A site is a service with accounts. It checks every response against its own document.
@@ -35,9 +35,7 @@ type site struct {
 func serve(t *testing.T) *site {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
@@ -51,9 +49,7 @@ func serve(t *testing.T) *site {
 	s.Server = httptest.NewServer(s.svc)
 	t.Cleanup(func() {
 		s.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, db.Close())
 	})
 	if s.check, err = apicheck.Fetch(s.URL); err != nil {
 		t.Fatal(err)
@@ -65,24 +61,14 @@ func serve(t *testing.T) *site {
 func (s *site) call(t *testing.T, want int, key, method, path, body string) map[string]any {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp, raw := systest.Send(t, r)
 	if err := s.check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, path, err, raw)
 	}
@@ -98,14 +84,10 @@ func (s *site) call(t *testing.T, want int, key, method, path, body string) map[
 func (s *site) status(t *testing.T, key string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/v1/formats", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -114,13 +96,9 @@ func (s *site) status(t *testing.T, key string) int {
 func (s *site) account(t *testing.T, name string, administrator bool) (id, key string) {
 	t.Helper()
 	acct, _, err := s.accounts.Create(t.Context(), auth.NewAccount{Name: name, Administrator: administrator})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	raw, _, err := s.accounts.Keys().Create(t.Context(), auth.NewKey{Name: "all", Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return acct.ID, raw
 }
 

@@ -36,9 +36,7 @@ func serveWebhooks(t *testing.T) *site {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db"), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
@@ -49,9 +47,7 @@ func serveWebhooks(t *testing.T) *site {
 			return s.svc.Notification(e.Type, e.Time, e.Operation)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	copying := fileops.Func(fileops.Spec{
 		Name: "copy", Engine: "test", Summary: "Copies a file.", Family: "copy",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}}},
@@ -76,13 +72,9 @@ func serveWebhooks(t *testing.T) *site {
 		s.Close()
 		cancel()
 		for range 2 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, <-done)
 		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, db.Close())
 	})
 	if s.check, err = apicheck.Fetch(s.URL); err != nil {
 		t.Fatal(err)
@@ -95,13 +87,9 @@ func (s *site) operate(t *testing.T, key string) (id string) {
 	t.Helper()
 	up := s.call(t, 200, key, "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":5,"mime_type":"text/plain"}`)
 	put, err := http.NewRequestWithContext(t.Context(), "PUT", up["presigned_urls"].([]any)[0].(string), strings.NewReader("hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	resp, err := http.DefaultClient.Do(put)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	resp.Body.Close()
 	s.call(t, 200, key, "POST", "/api/v1/complete-upload", fmt.Sprintf(`{"file_key":%q,"upload_id":%q,"parts":[{"etag":%q,"part_number":1}]}`,
 		up["file_key"], up["upload_id"], strings.Trim(resp.Header.Get("ETag"), `"`)))
@@ -112,23 +100,15 @@ func (s *site) operate(t *testing.T, key string) (id string) {
 func (s *site) conforms(t *testing.T, schema string, body []byte) {
 	t.Helper()
 	resp, err := http.Get(s.URL + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	doc, err := jsonschema.UnmarshalJSON(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("doc.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.AddResource("doc.json", doc))
 	compiled, err := c.Compile("doc.json#/components/schemas/" + schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err == nil {
 		err = compiled.Validate(v)
@@ -192,12 +172,8 @@ func TestWebhooks(t *testing.T) {
 	op := s.operate(t, key)
 	r := next()
 	wh, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := wh.Verify(r.body, r.header); err != nil {
-		t.Error(err)
-	}
+	systest.NoError(t, err)
+	systest.Check(t, wh.Verify(r.body, r.header))
 	var body struct {
 		Type      string
 		Timestamp time.Time
@@ -209,12 +185,8 @@ func TestWebhooks(t *testing.T) {
 		Notes      map[string]string
 		FileData   json.RawMessage `json:"file_data"`
 	}
-	if err := json.Unmarshal(r.body, &body); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(body.Payload["main_task"], &task); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(r.body, &body))
+	systest.NoError(t, json.Unmarshal(body.Payload["main_task"], &task))
 	if body.Type != "operation.completed" || len(body.Payload) != 1 || task.ID != op || task.Status != "completed" || task.Notes["order"] != "7" ||
 		fmt.Sprint(task.Count) != "map[failed:0 success:1 total:1]" {
 		t.Errorf("body %s", r.body)
@@ -268,9 +240,7 @@ func TestWebhooks(t *testing.T) {
 		if wh, err = standardwebhooks.NewWebhook(secret); err == nil {
 			err = wh.Verify(r.body, r.header)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 	}
 	failed := settled(one+"/deliveries/"+tested["id"].(string), "failed", 1)
 	if log := failed["log"].([]any)[0].(map[string]any); failed["type"] != "webhook.test" || log["response"] != "no" || log["manual"] != true {
@@ -333,14 +303,10 @@ func TestWebhooks(t *testing.T) {
 
 	// Metrics for operators.
 	resp, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, line := range []string{"filewright_webhooks_pending 0", `filewright_webhook_attempts_total{outcome="delivered"} 3`, `filewright_webhook_attempts_total{outcome="refused"} 1`, "filewright_webhooks_overdue_seconds 0"} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the metrics have no %s", line)

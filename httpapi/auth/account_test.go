@@ -40,9 +40,7 @@ func eachDatabase(t *testing.T, f func(t *testing.T, connect func() *sqlstore.DB
 		link := pgtest.New(t)
 		f(t, func() *sqlstore.DB {
 			db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: link})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			t.Cleanup(func() { db.Close() })
 			return db
 		})
@@ -75,21 +73,67 @@ func problemStatus(err error) int {
 	return 0
 }
 
-// From the first start to the second day: the administrator logs in, changes the password and
-// creates other accounts.
-func TestAccounts(t *testing.T) {
+// goodPassword is a password that users may choose.
+const goodPassword = "correct horse battery staple"
+
+// A twin is the accounts of one database in two processes. The secrets must not be in the log.
+type twin struct {
+	a, there *auth.Accounts
+	log      strings.Builder
+	secrets  []string
+}
+
+func newTwin(t *testing.T, connect func() *sqlstore.DB) *twin {
+	w := &twin{secrets: []string{goodPassword, "argon2id"}}
+	log := slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.a = newAccounts(connect(), auth.Config{Limits: account.Limits{StoredBytes: 1000}, Log: log})
+	w.there = newAccounts(connect(), auth.Config{})
+	t.Cleanup(func() {
+		for _, secret := range w.secrets {
+			if strings.Contains(w.log.String(), secret) {
+				t.Errorf("%q is in the log", secret)
+			}
+		}
+	})
+	return w
+}
+
+// bootstrap creates the first administrator, who has a one-time password.
+func (w *twin) bootstrap(t *testing.T) (boss *account.Account, once string) {
+	t.Helper()
+	name, once, err := w.a.Bootstrap(t.Context())
+	if err != nil || name != "admin" || len(once) < 20 {
+		t.Fatalf("first administrator %q, %v", name, err)
+	}
+	w.secrets = append(w.secrets, once)
+	boss, err = w.a.ByName(t.Context(), name)
+	systest.NoError(t, err)
+	return boss, once
+}
+
+// create makes an account that is logged in with a password of its own.
+func (w *twin) create(t *testing.T, name string) (acct *account.Account, session string) {
+	t.Helper()
+	acct, given, err := w.a.Create(t.Context(), auth.NewAccount{Name: name})
+	if err != nil || acct.Limits.StoredBytes != 1000 || !acct.MustChange || acct.Administrator {
+		t.Fatalf("made %+v, %v", acct, err)
+	}
+	_, _, err = w.there.Login(t.Context(), strings.ToLower(name), given, auth.Client{Address: "192.0.2.2", Agent: strings.Repeat("ä", 400)})
+	systest.NoError(t, err)
+	session, err = w.there.ChangePassword(t.Context(), acct.ID, given, goodPassword, home)
+	systest.NoError(t, err)
+	w.secrets = append(w.secrets, given, session)
+	return acct, session
+}
+
+// The first administrator logs in and changes the password.
+func TestFirstAdministrator(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
 		ctx := t.Context()
-		var log strings.Builder
-		db := connect()
-		a := newAccounts(db, auth.Config{Limits: account.Limits{StoredBytes: 1000}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-		there := newAccounts(connect(), auth.Config{})
-
-		name, once, err := a.Bootstrap(ctx)
-		if err != nil || name != "admin" || len(once) < 20 {
-			t.Fatalf("first administrator %q, %v", name, err)
-		}
+		w := newTwin(t, connect)
+		a, there := w.a, w.there
+		_, once := w.bootstrap(t)
 		if name, password, err := there.Bootstrap(ctx); name+password != "" || err != nil {
 			t.Errorf("a second administrator %q, %v", name, err)
 		}
@@ -114,14 +158,11 @@ func TestAccounts(t *testing.T) {
 				t.Errorf("password %q: %v", weak, err)
 			}
 		}
-		const password = "correct horse battery staple"
-		if _, err := a.ChangePassword(ctx, boss.ID, "wrong", password, home); !errors.Is(err, auth.ErrCredentials) {
+		if _, err := a.ChangePassword(ctx, boss.ID, "wrong", goodPassword, home); !errors.Is(err, auth.ErrCredentials) {
 			t.Errorf("with a wrong old password: %v", err)
 		}
-		fresh, err := a.ChangePassword(ctx, boss.ID, once, password, home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fresh, err := a.ChangePassword(ctx, boss.ID, once, goodPassword, home)
+		systest.NoError(t, err)
 		if _, err := there.Session(ctx, token); !errors.Is(err, auth.ErrNoSession) {
 			t.Errorf("the session from before: %v", err)
 		}
@@ -132,12 +173,18 @@ func TestAccounts(t *testing.T) {
 		if err != nil || p.Account != boss.ID || p.KeyID != "" || !p.Administrator || p.Scopes != httpapi.DefaultScopes|httpapi.ScopeAdmin {
 			t.Errorf("session as %+v, %v", p, err)
 		}
+		w.secrets = append(w.secrets, token, fresh)
+	})
+}
 
-		// A second account.
-		ada, given, err := a.Create(ctx, auth.NewAccount{Name: "Ada Lovelace"})
-		if err != nil || ada.Limits.StoredBytes != 1000 || !ada.MustChange || ada.Administrator {
-			t.Fatalf("made %+v, %v", ada, err)
-		}
+func TestNewAccounts(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
+		ctx := t.Context()
+		w := newTwin(t, connect)
+		a, there := w.a, w.there
+		w.bootstrap(t)
+		ada, theirs := w.create(t, "Ada Lovelace")
 		for _, bad := range []string{"", " ", "ada LOVELACE", "a/b", "a\nb", strings.Repeat("x", 101), "\xff"} {
 			if _, _, err := a.Create(ctx, auth.NewAccount{Name: bad}); problemStatus(err) != 400 && problemStatus(err) != 409 {
 				t.Errorf("name %q: %v", bad, err)
@@ -149,24 +196,16 @@ func TestAccounts(t *testing.T) {
 		if got, err := there.ByName(ctx, "ADA lovelace"); err != nil || got.ID != ada.ID {
 			t.Errorf("by name: %+v, %v", got, err)
 		}
-		if _, _, err := there.Login(ctx, "ada lovelace", given, auth.Client{Address: "192.0.2.2", Agent: strings.Repeat("ä", 400)}); err != nil {
-			t.Fatal(err)
-		}
-		theirs, err := there.ChangePassword(ctx, ada.ID, given, password, home)
-		if err != nil {
-			t.Fatal(err)
-		}
 		if p, err := a.Authenticate(session(theirs)); err != nil || p.Account != ada.ID || p.Administrator {
 			t.Errorf("session as %+v, %v", p, err)
 		}
 		key, _, err := a.Keys().Create(ctx, auth.NewKey{Name: "laptop", Account: ada.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		withKey := request("Authorization", "Bearer "+key)
 		if p, err := there.Authenticate(withKey); err != nil || p.Account != ada.ID || p.Administrator || p.Scopes != httpapi.DefaultScopes {
 			t.Errorf("key as %+v, %v", p, err)
 		}
+		w.secrets = append(w.secrets, key)
 
 		// Disabling takes effect at once, in both processes.
 		yes, no := true, false
@@ -179,7 +218,7 @@ func TestAccounts(t *testing.T) {
 		if _, err := there.Authenticate(session(theirs)); !errors.Is(err, httpapi.ErrUnauthenticated) {
 			t.Errorf("session of a disabled account: %v", err)
 		}
-		if _, _, err := there.Login(ctx, "Ada Lovelace", password, home); !errors.Is(err, auth.ErrCredentials) {
+		if _, _, err := there.Login(ctx, "Ada Lovelace", goodPassword, home); !errors.Is(err, auth.ErrCredentials) {
 			t.Errorf("login of a disabled account: %v", err)
 		}
 		if _, err := a.Update(ctx, ada.ID, auth.Change{Disabled: &no}); err != nil {
@@ -191,8 +230,19 @@ func TestAccounts(t *testing.T) {
 		if _, err := there.Session(ctx, theirs); !errors.Is(err, auth.ErrNoSession) {
 			t.Errorf("a session came back: %v", err)
 		}
+	})
+}
 
-		// A database always keeps an administrator.
+// A database always keeps an administrator.
+func TestLastAdministrator(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
+		ctx := t.Context()
+		w := newTwin(t, connect)
+		a, there := w.a, w.there
+		boss, _ := w.bootstrap(t)
+		ada, _ := w.create(t, "Ada Lovelace")
+		yes, no := true, false
 		for what, err := range map[string]error{
 			"disabled": second(a.Update(ctx, boss.ID, auth.Change{Disabled: &yes})),
 			"demoted":  second(a.Update(ctx, boss.ID, auth.Change{Administrator: &no})),
@@ -217,8 +267,20 @@ func TestAccounts(t *testing.T) {
 		if refused := errors.Is(results[0], account.ErrLastAdministrator) != errors.Is(results[1], account.ErrLastAdministrator); !refused {
 			t.Errorf("two administrators demoted at the same time: %v", results)
 		}
+		if err := a.Delete(ctx, ada.ID); err != nil && !errors.Is(err, account.ErrLastAdministrator) {
+			t.Error(err)
+		}
+	})
+}
 
-		// A new name and a reset password.
+func TestRenameAndReset(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
+		ctx := t.Context()
+		w := newTwin(t, connect)
+		a, there := w.a, w.there
+		w.bootstrap(t)
+		ada, _ := w.create(t, "Ada Lovelace")
 		rename := "Countess"
 		if got, err := a.Update(ctx, ada.ID, auth.Change{Name: &rename}); err != nil || got.Name != rename {
 			t.Errorf("renamed: %+v, %v", got, err)
@@ -227,23 +289,15 @@ func TestAccounts(t *testing.T) {
 		if _, err := a.Update(ctx, ada.ID, auth.Change{Name: &taken}); !errors.Is(err, account.ErrNameTaken) || problemStatus(err) != 409 {
 			t.Errorf("a name that is taken: %v", err)
 		}
-		if given, err = there.ResetPassword(ctx, ada.ID); err != nil {
-			t.Fatal(err)
-		}
+		given, err := there.ResetPassword(ctx, ada.ID)
+		systest.NoError(t, err)
+		w.secrets = append(w.secrets, given)
 		if _, got, err := a.Login(ctx, "countess", given, home); err != nil || !got.MustChange {
 			t.Errorf("with a password that was given out: %+v, %v", got, err)
-		}
-		if err := a.Delete(ctx, ada.ID); err != nil && !errors.Is(err, account.ErrLastAdministrator) {
-			t.Error(err)
 		}
 		for _, err := range []error{second(a.Get(ctx, "nobody")), second(a.Update(ctx, "nobody", auth.Change{})), second(a.ResetPassword(ctx, "nobody")), a.Delete(ctx, "nobody"), second(a.ByName(ctx, ""))} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("an account that is not there: %v", err)
-			}
-		}
-		for _, secret := range []string{once, given, password, token, fresh, key, "argon2id"} {
-			if strings.Contains(log.String(), secret) {
-				t.Errorf("%q is in the log", secret)
 			}
 		}
 	})
@@ -264,16 +318,10 @@ func TestDeleted(t *testing.T) {
 			t.Errorf("the same id again: %v", err)
 		}
 		token, _, err := a.Login(ctx, "ada", password, home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		key, _, err := a.Keys().Create(ctx, auth.NewKey{Name: "laptop", Account: "ada"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Delete(ctx, "ada"); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
+		systest.NoError(t, a.Delete(ctx, "ada"))
 		for _, r := range []*http.Request{session(token), request("Authorization", "Bearer "+key)} {
 			if _, err := there.Authenticate(r); !errors.Is(err, httpapi.ErrUnauthenticated) {
 				t.Errorf("after it was deleted: %v", err)
@@ -321,15 +369,11 @@ func TestSessions(t *testing.T) {
 		db := connect()
 		a := newAccounts(db, auth.Config{})
 		acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		login := func() string {
 			t.Helper()
 			token, _, err := a.Login(ctx, "Ada", password, home)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return token
 		}
 		first, second, third := login(), login(), login()
@@ -345,9 +389,7 @@ func TestSessions(t *testing.T) {
 		if err := a.EndSession(ctx, "somebody else", a.SessionID(first)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("somebody else's session: %v", err)
 		}
-		if err := a.EndSession(ctx, acct.ID, a.SessionID(first)); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.EndSession(ctx, acct.ID, a.SessionID(first)))
 		expect := func(token string, want bool) {
 			t.Helper()
 			if _, err := a.Session(ctx, token); errors.Is(err, auth.ErrNoSession) == want || want && err != nil {
@@ -356,18 +398,12 @@ func TestSessions(t *testing.T) {
 		}
 		expect(first, false)
 		expect(second, true)
-		if err := a.EndOtherSessions(ctx, acct.ID, third); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.EndOtherSessions(ctx, acct.ID, third))
 		expect(second, false)
 		expect(third, true)
-		if err := a.Logout(ctx, third); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.Logout(ctx, third))
 		expect(third, false)
-		if err := a.Logout(ctx, "nonsense"); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.Logout(ctx, "nonsense"))
 		expect("", false)
 		expect(strings.Repeat("a", 52), false)
 
@@ -401,18 +437,12 @@ func TestCookies(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, filepath.Join(t.TempDir(), "filewright.db"))
 	base, err := url.Parse("https://files.example/x/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	direct, proxied, public := newAccounts(db, auth.Config{}), newAccounts(db, auth.Config{TrustProxy: true}), newAccounts(db, auth.Config{BaseURL: base})
 	acct, password, err := direct.Create(ctx, auth.NewAccount{Name: "Ada"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	token, err := direct.ChangePassword(ctx, acct.ID, password, "correct horse battery", home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, tt := range []struct {
 		name   string
 		a      *auth.Accounts
@@ -477,9 +507,7 @@ func TestThrottled(t *testing.T) {
 	ctx := t.Context()
 	a := newAccounts(open(t, filepath.Join(t.TempDir(), "filewright.db")), auth.Config{})
 	acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, _, err := a.Login(ctx, "Ada", password, home); err != nil {
 		t.Fatal(err)
 	}

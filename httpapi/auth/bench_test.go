@@ -8,6 +8,7 @@ import (
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // BenchmarkAuthenticate authenticates one key in many concurrent requests.
@@ -18,15 +19,11 @@ func BenchmarkAuthenticate(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			db, err := sqlstore.Open(b.Context(), options)
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			defer db.Close()
 			keys := auth.NewKeys(db.Keys(), nil)
 			raw, _, err := keys.Create(b.Context(), auth.NewKey{Name: "bench"})
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			b.SetParallelism(16)
 			b.RunParallel(func(pb *testing.PB) {
 				r := request("Authorization", "Bearer "+raw)

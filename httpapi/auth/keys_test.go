@@ -17,14 +17,13 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func open(t testing.TB, path string) *sqlstore.DB {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -40,20 +39,14 @@ func TestKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.db")
 	keys := auth.NewKeys(open(t, path).Keys(), nil)
 	raw, key, err := keys.Create(t.Context(), auth.NewKey{Name: "laptop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !strings.HasPrefix(raw, "fw_") || len(raw) < 30 || !strings.HasPrefix(raw, key.Prefix) || strings.Contains(fmt.Sprintf("%+v", key), raw) {
 		t.Errorf("key %q, record %+v", raw, key)
 	}
 	shared, _, err := keys.Create(t.Context(), auth.NewKey{Name: "server", Account: key.Account})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	expired, _, err := keys.Create(t.Context(), auth.NewKey{Name: "old", Expires: time.Now().Add(-time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, _, err := keys.Create(t.Context(), auth.NewKey{}); err == nil {
 		t.Error("a key without a name is made")
 	}
@@ -86,9 +79,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the key itself is in the database")
 	}
 
-	if err := keys.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, keys.Revoke(t.Context(), key.ID))
 	if _, err := keys.Authenticate(request("Authorization", "Bearer "+raw)); !errors.Is(err, httpapi.ErrUnauthenticated) {
 		t.Errorf("revoked key: %v", err)
 	}
@@ -103,9 +94,7 @@ func TestRevokedElsewhere(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
 		here, there := auth.NewKeys(connect().Keys(), nil), auth.NewKeys(connect().Keys(), nil)
 		raw, key, err := here.Create(t.Context(), auth.NewKey{Name: "laptop"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		r := request("Authorization", "Bearer "+raw)
 		if p, err := here.Authenticate(r); err != nil || p.Scopes != httpapi.DefaultScopes || p.Rate != (httpapi.Rate{}) {
 			t.Fatal(p, err)
@@ -120,9 +109,7 @@ func TestRevokedElsewhere(t *testing.T) {
 		if k, err := here.Get(t.Context(), key.ID); err != nil || k.Name != name || k.Expires.IsZero() {
 			t.Errorf("changed elsewhere: %+v, %v", k, err)
 		}
-		if err := there.Revoke(t.Context(), key.ID); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, there.Revoke(t.Context(), key.ID))
 		if _, err := here.Authenticate(r); !errors.Is(err, httpapi.ErrUnauthenticated) {
 			t.Errorf("revoked elsewhere: %v", err)
 		}
@@ -143,9 +130,7 @@ func TestKeysTogether(t *testing.T) {
 		raws, ids := make([]string, n), make([]string, n)
 		for i := range n {
 			raw, key, err := there.Create(t.Context(), auth.NewKey{Name: "k", Account: fmt.Sprint("account", i)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			raws[i], ids[i] = raw, key.ID
 		}
 		var wg sync.WaitGroup
@@ -160,9 +145,7 @@ func TestKeysTogether(t *testing.T) {
 				if i%2 == 0 {
 					return
 				}
-				if err := there.Revoke(t.Context(), ids[i]); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, there.Revoke(t.Context(), ids[i]))
 				for range 5 {
 					if p, err := here.Authenticate(request("Authorization", "Bearer "+raws[i])); !errors.Is(err, httpapi.ErrUnauthenticated) {
 						t.Errorf("revoked: %+v, %v", p, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // TestRenewed logs in with a hash of other parameters. The hash is renewed once, also during
@@ -23,15 +24,11 @@ func TestRenewed(t *testing.T) {
 		db := connect()
 		a := newAccounts(db, auth.Config{})
 		acct, _, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		kept := func() string {
 			t.Helper()
 			acct, err := db.Accounts().Get(ctx, acct.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return acct.Password
 		}
 		now := strings.Join(strings.Split(kept(), "$")[:4], "$") + "$"
@@ -45,9 +42,7 @@ func TestRenewed(t *testing.T) {
 			"less memory":    hash(2, 8<<10, "0123456789abcdef", 32),
 			"a shorter salt": hash(2, 19<<10, "01234567", 32),
 		} {
-			if err := db.Accounts().SetPassword(ctx, acct.ID, "*", old, false); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, db.Accounts().SetPassword(ctx, acct.ID, "*", old, false))
 			if _, _, err := a.Login(ctx, "ada", password+"!", home); err == nil || kept() != old {
 				t.Errorf("%s: after a wrong password: %v, kept is %s", name, err, kept())
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Attempts refill one by one, successes do not count, and memory is bounded.
@@ -30,9 +32,7 @@ func TestThrottle(t *testing.T) {
 	}
 	for range 5 * loginBurst {
 		succeeded, err := th.begin("bob", "home")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		succeeded()
 	}
 	for i := range 2 * maxKnown {

@@ -26,6 +26,7 @@ import (
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -44,9 +45,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	s := &site{t: t, accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})}
 	if _, s.admin, err = s.accounts.Bootstrap(t.Context()); err != nil {
@@ -56,19 +55,13 @@ func newSite(t *testing.T) *site {
 	s.service, err = httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{archiveops.Zip()}, Auth: s.accounts, Files: db.Files(), Operations: db.Operations(), Secrets: secrets, TempDir: t.TempDir(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s.hooks, err = webhook.New(webhook.Config{Store: db.Webhooks(), Secrets: secrets, Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 		return s.service.Notification(e.Type, e.Time, e.Operation)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	d, err := dashboard.New(dashboard.Config{Service: s.service, Accounts: s.accounts, Webhooks: s.hooks, Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s.dashboard = d
 	mux := http.NewServeMux()
 	mux.Handle(dashboard.Path, d)
@@ -88,9 +81,7 @@ type visitor struct {
 
 func (s *site) visitor() *visitor {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	systest.NoError(s.t, err)
 	return &visitor{&http.Client{Jar: jar, Timeout: time.Minute}, s, s.t}
 }
 
@@ -105,32 +96,24 @@ type shown struct {
 func (v *visitor) do(r *http.Request) shown {
 	v.t.Helper()
 	resp, err := v.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	return shown{resp.StatusCode, resp.Header, resp.Request.URL.Path, string(b)}
 }
 
 func (v *visitor) get(path string) shown {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), "GET", v.s.URL+path, nil)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	return v.do(r)
 }
 
 func (v *visitor) post(path string, form url.Values, headers ...string) shown {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), "POST", v.s.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -154,9 +137,7 @@ func (v *visitor) login(name, first string) {
 func (s *site) member(name string) (*visitor, *account.Account) {
 	s.t.Helper()
 	acct, password, err := s.accounts.Create(s.t.Context(), auth.NewAccount{Name: name})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	systest.NoError(s.t, err)
 	v := s.visitor()
 	v.login(name, password)
 	return v, acct
@@ -304,9 +285,7 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if n := len(v.Jar.Cookies(u)); n == 0 {
 		t.Error("there is no session")
 	}
@@ -347,13 +326,9 @@ func (v *visitor) send(name, content string) (key string) {
 	v.t.Helper()
 	call := func(method, address string, body any) map[string]any {
 		b, err := json.Marshal(body)
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		systest.NoError(v.t, err)
 		r, err := http.NewRequestWithContext(v.t.Context(), method, address, bytes.NewReader(b))
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		systest.NoError(v.t, err)
 		r.Header.Set("Content-Type", "application/json")
 		var out map[string]any
 		p := v.do(r)
@@ -364,9 +339,7 @@ func (v *visitor) send(name, content string) (key string) {
 	}
 	begun := call("POST", v.s.URL+"/api/v1/initiate-upload", map[string]any{"file_name": name, "size": len(content), "mime_type": "text/html"})
 	r, err := http.NewRequestWithContext(v.t.Context(), "PUT", begun["presigned_urls"].([]any)[0].(string), strings.NewReader(content))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	sent := v.do(r)
 	call("POST", v.s.URL+"/api/v1/complete-upload", map[string]any{
 		"file_key": begun["file_key"], "object_name": begun["object_name"], "upload_id": begun["upload_id"],
@@ -382,9 +355,7 @@ func (s *site) submit(owner, key, name string) (id string) {
 		ID: "op-" + key, Owner: owner, Action: "zip", Created: time.Now(), Notes: map[string]string{"<b>note</b>": name},
 		Items: []status.Item{{Queue: "archive", Inputs: []status.File{{Key: key, Name: name, Size: 5}}}},
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	systest.NoError(s.t, err)
 	return op.ID
 }
 
@@ -457,9 +428,7 @@ func TestPreviews(t *testing.T) {
 	}
 	key := v.send("long.txt", strings.Repeat("0123456789", 100))
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/dashboard/files/"+key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r.Header.Set("Range", "bytes=10-14")
 	if p := v.do(r); p.status != 206 || p.text != "01234" {
 		t.Errorf("a part of a file: %d %q", p.status, p.text)
@@ -482,13 +451,9 @@ func TestOthers(t *testing.T) {
 		t.Fatalf("%v, %v", keys, err)
 	}
 	hook, secret, err := s.hooks.Create(t.Context(), adasAccount.ID, webhook.NewEndpoint{URL: "https://example.com/adas"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	delivery, err := s.hooks.Test(t.Context(), adasAccount.ID, hook.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, path := range []string{"operations/" + id, "webhooks/" + hook.ID, "webhooks/" + hook.ID + "/deliveries/" + delivery.ID, "accounts", "accounts/" + adasAccount.ID} {
 		if p := eve.get("/dashboard/" + path); p.status != 404 {
 			t.Errorf("eve gets %s: %d", path, p.status)
@@ -635,13 +600,9 @@ func TestEvents(t *testing.T) {
 	s := newSite(t)
 	v, acct := s.member("ada")
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/dashboard/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	resp, err := v.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	next := func() string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -57,9 +58,7 @@ func work(b *testing.B, s *sqlstore.Operations) {
 	var ops []*status.Operation
 	for range b.N/5 + 1 {
 		op, err := s.Create(b.Context(), benchOperation())
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		ops = append(ops, op)
 	}
 	var next atomic.Int64
@@ -89,9 +88,7 @@ func BenchmarkGet(b *testing.B) {
 	var ids []string
 	for range 1000 {
 		op, err := s.Create(b.Context(), benchOperation())
-		if err != nil {
-			b.Fatal(err)
-		}
+		systest.NoError(b, err)
 		ids = append(ids, op.ID)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
@@ -135,9 +132,7 @@ func BenchmarkTracker(b *testing.B) {
 					return status.Outcome{}
 				}),
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			systest.NoError(b, err)
 			ctx, cancel := context.WithCancel(b.Context())
 			done := make(chan error, 1)
 			go func() { done <- tr.Run(ctx, time.Second) }()
@@ -150,9 +145,7 @@ func BenchmarkTracker(b *testing.B) {
 			}
 			b.StopTimer()
 			cancel()
-			if err := <-done; err != nil {
-				b.Error(err)
-			}
+			systest.Check(b, <-done)
 		})
 	}
 }

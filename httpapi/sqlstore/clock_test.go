@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -20,9 +21,7 @@ func TestClockWasAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer raw.Close()
 	if _, err := raw.Exec(`UPDATE items SET due_ms = $1`, time.Now().Add(24*time.Hour).UnixMilli()); err != nil {
 		t.Fatal(err)
@@ -30,9 +29,7 @@ func TestClockWasAhead(t *testing.T) {
 	pending := func() (n int) {
 		t.Helper()
 		for _, err := range db.Operations().Pending(t.Context(), status.PendingQuery{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			n++
 		}
 		return n

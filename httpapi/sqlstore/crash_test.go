@@ -16,6 +16,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
@@ -108,12 +109,8 @@ func TestKill(t *testing.T) {
 		cmd.Env = append(os.Environ(), crashEnv+"="+path)
 		cmd.Stderr = os.Stderr
 		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
+		systest.NoError(t, cmd.Start())
 		ending := false
 		for sc := bufio.NewScanner(stdout); sc.Scan(); {
 			var what, id string
@@ -131,16 +128,12 @@ func TestKill(t *testing.T) {
 		}
 
 		check, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var result string
 		if err := check.QueryRow("PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
 			t.Fatalf("integrity check says %q, error %v", result, err)
 		}
-		if err := check.Close(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, check.Close())
 		// The counters match the records.
 		for counted, recorded := range map[string]string{countedBytes: recordedBytes, countedOperations: recordedOperations, countedDayBytes: recordedBytes} {
 			if a, b := askSQLite(t, path, counted), askSQLite(t, path, recorded); a != b {

@@ -26,9 +26,7 @@ func claimed(t *testing.T, s *sqlstore.Operations) *status.Claim {
 		t.Fatal(err)
 	}
 	c, err := s.Claim(t.Context(), status.Ref{Operation: "op"}, "first", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return c
 }
 
@@ -43,9 +41,7 @@ func TestOvertaken(t *testing.T) {
 
 	// The transaction of the outcome waits for the row after it has read it.
 	other, err := db.Pool().Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer other.Rollback(t.Context())
 	if _, err := other.Exec(t.Context(), `UPDATE items SET token = token + 1, attempt = attempt + 1, worker = 'second' WHERE operation = 'op'`); err != nil {
 		t.Fatal(err)
@@ -56,18 +52,14 @@ func TestOvertaken(t *testing.T) {
 		done <- err
 	}()
 	pgtest.UntilLocked(t, db.Pool(), "")
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, other.Commit(t.Context()))
 	if err := <-done; !errors.Is(err, status.ErrLost) {
 		t.Errorf("the late outcome: got %v, want status.ErrLost", err)
 	}
 	second := *c
 	second.Token++
 	op, err := s.Finish(t.Context(), &second, status.Outcome{Results: []status.File{{Key: "good", Size: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if op.State != status.Completed || len(op.Items) != 1 || len(op.Items[0].Results) != 1 || op.Items[0].Results[0].Key != "good" {
 		t.Errorf("the operation is %+v", op)
 	}
@@ -78,9 +70,7 @@ func TestOvertaken(t *testing.T) {
 func proxied(t *testing.T, hand func(client, server *net.TCPConn)) string {
 	t.Helper()
 	u, err := url.Parse(pgtest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	u.Host = systest.Proxy(t, u.Host, hand)
 	return u.String()
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 	"github.com/filewright/filewright/upload"
@@ -110,9 +111,7 @@ func TestIndexes(t *testing.T) {
 		}()
 		seen.watch(client, server)
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	q := to.Query()
 	for name, value := range map[string]string{
 		"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_analyze": "on",
@@ -125,9 +124,7 @@ func TestIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	openPath(t, path)
 	lite, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer lite.Close()
 
 	base := benchOperation()
@@ -137,9 +134,7 @@ func TestIndexes(t *testing.T) {
 	if _, err := db.Files().Create(t.Context(), &upload.File{Key: "base", Owner: "a", State: upload.Ready, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Webhooks().Create(t.Context(), &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: "w", Account: "a", URL: "https://example.com"}, Secret: []byte("s")}, 10); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, db.Webhooks().Create(t.Context(), &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: "w", Account: "a", URL: "https://example.com"}, Secret: []byte("s")}, 10))
 	// The operations of a are completed, those of c failed, b has few; all have old
 	// operations in other states.
 	for _, text := range []string{
@@ -239,14 +234,10 @@ func explainSQLite(t *testing.T, db *sql.DB, text string) (steps []string) {
 	for rows.Next() {
 		var id, parent, unused int
 		var step string
-		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, rows.Scan(&id, &parent, &unused, &step))
 		steps = append(steps, step)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, rows.Err())
 	return steps
 }
 

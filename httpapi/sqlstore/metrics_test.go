@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // gather returns the metrics of a database as a scrape would.
@@ -30,9 +31,7 @@ func TestCollectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := open(t)
-			if err := db.Ping(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, db.Ping(t.Context()))
 			want := []string{
 				`filewright_database_seconds_count{kind="read"}`, `filewright_database_seconds_count{kind="write"} 1`,
 				`filewright_database_errors_total{kind="write"} 0`, "filewright_database_bytes ",
@@ -50,9 +49,7 @@ func TestCollectors(t *testing.T) {
 				t.Errorf("there was no backup:\n%s", text)
 			}
 			for _, at := range []int64{1000, 2000} {
-				if err := db.NoteBackup(t.Context(), time.Unix(at, 0)); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, db.NoteBackup(t.Context(), time.Unix(at, 0)))
 			}
 			if text := gather(t, db); !strings.Contains(text, "filewright_last_backup_timestamp_seconds 2000\n") {
 				t.Errorf("after a backup:\n%s", text)

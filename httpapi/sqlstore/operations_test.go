@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/statustest"
 )
@@ -20,14 +21,8 @@ func open(t testing.TB) *sqlstore.DB {
 func openPath(t testing.TB, path string) *sqlstore.DB {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, db.Close)
 	return db
 }
 
@@ -56,8 +51,6 @@ func limiter(t *testing.T, db *sqlstore.DB) func(owner string, n int) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = a.Create(t.Context(), &account.Account{ID: owner, Limits: account.Limits{Parallel: n}})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 }

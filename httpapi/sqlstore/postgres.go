@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -451,10 +452,8 @@ type pgTx struct {
 func (t *pgTx) locking() string { return " FOR NO KEY UPDATE" }
 
 func (t *pgTx) issue(l status.Lane) {
-	for _, have := range t.lanes {
-		if have == l {
-			return
-		}
+	if slices.Contains(t.lanes, l) {
+		return
 	}
 	t.lanes = append(t.lanes, l)
 }

@@ -35,14 +35,8 @@ func openPostgres(t testing.TB) *sqlstore.DB {
 func openURL(t testing.TB, url string) *sqlstore.DB {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, db.Close)
 	return db
 }
 
@@ -87,12 +81,8 @@ func TestPostgresTogether(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := db.Ping(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, db.Ping(t.Context()))
+			systest.Check(t, db.Close())
 		})
 	}
 	wg.Wait()
@@ -140,9 +130,7 @@ func TestVacuum(t *testing.T) {
 	db := openPostgres(t)
 	for _, table := range []string{"operations", "items", "webhook_deliveries"} {
 		var options []string
-		if err := db.Pool().QueryRow(t.Context(), `SELECT reloptions FROM pg_class WHERE oid = $1::regclass`, table).Scan(&options); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, db.Pool().QueryRow(t.Context(), `SELECT reloptions FROM pg_class WHERE oid = $1::regclass`, table).Scan(&options))
 		for _, o := range []string{"autovacuum_vacuum_scale_factor=0.02", "autovacuum_vacuum_cost_limit=2000"} {
 			if !slices.Contains(options, o) {
 				t.Errorf("%s has %q, want %s among them", table, options, o)
@@ -186,13 +174,9 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	op, err := a.Operations().Create(t.Context(), &status.Operation{ID: "op", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	claim, err := a.Operations().Claim(t.Context(), status.Ref{Operation: op.ID}, "w", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if got, want := <-changes, []status.Change{{ID: "op"}}; !slices.Equal(got, want) {
 		t.Errorf("told of %v, want %v", got, want)
 	}
@@ -231,31 +215,23 @@ func TestOutage(t *testing.T) {
 		_, err := s.Create(t.Context(), &status.Operation{ID: id, Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}, {Queue: "pdf"}}})
 		return err
 	}
-	if err := create("op"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, create("op"))
 	// The first claim is renewed after the outage; the second lapses after it.
 	const lease = 2 * time.Second
 	var claims []*status.Claim
 	for i := range 2 {
 		c, err := s.Claim(t.Context(), status.Ref{Operation: "op", Index: i}, fmt.Sprint("w", i), lease)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		claims = append(claims, c)
 	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, server.Kill())
 	if err := create("lost"); !errors.Is(err, status.ErrUnavailable) {
 		t.Fatalf("error is %v while the server is down, want one that matches status.ErrUnavailable", err)
 	}
 	if _, err := s.Heartbeat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err == nil {
 		t.Fatal("a claim was renewed while the server was down")
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, server.Up())
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
@@ -349,16 +325,12 @@ func TestRestart(t *testing.T) {
 	for i, end := range []func() error{server.Down, server.Kill, server.Down} {
 		n := rounds.Load() + 20
 		systest.Until(t, "more rounds", func() bool { return rounds.Load() >= n })
-		if err := end(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, end())
 		if i == 1 {
 			// unreachable for longer than transactions are retried
 			systest.Until(t, "a failure", func() bool { return failures.Load() > 0 })
 		}
-		if err := server.Up(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, server.Up())
 	}
 	close(stop)
 	wg.Wait()
@@ -373,9 +345,7 @@ func TestCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := s.Claim(t.Context(), status.Ref{Operation: "op"}, "w", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := s.Finish(t.Context(), c, status.Outcome{Results: []status.File{{Key: "result"}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -400,13 +370,9 @@ func TestNodes(t *testing.T) {
 	a := openPostgres(t)
 	b := openURL(t, a.Pool().Config().ConnString())
 	for _, info := range []string{"old", "new"} {
-		if err := a.Announce(t.Context(), "a", []byte(info)); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, a.Announce(t.Context(), "a", []byte(info)))
 	}
-	if err := b.Announce(t.Context(), "b", nil); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, b.Announce(t.Context(), "b", nil))
 	nodes, err := b.Nodes(t.Context(), time.Hour)
 	if err != nil || len(nodes) != 2 || nodes[0].ID != "a" || string(nodes[0].Info) != "new" || nodes[1].ID != "b" || nodes[0].Seen.IsZero() {
 		t.Errorf("nodes are %+v, error %v", nodes, err)
@@ -427,9 +393,7 @@ func TestNodes(t *testing.T) {
 	if nodes, err := b.Nodes(t.Context(), 2*time.Minute); err != nil || len(nodes) != 2 {
 		t.Errorf("the nodes that were up last are %+v, error %v, want a and b", nodes, err)
 	}
-	if err := b.Announce(t.Context(), "b", nil); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, b.Announce(t.Context(), "b", nil))
 	if nodes, err := b.Nodes(t.Context(), 24*time.Hour); err != nil || len(nodes) != 1 {
 		t.Errorf("nodes are %+v, error %v, want only b", nodes, err)
 	}
@@ -474,9 +438,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("the lock was held %d times, want 40", n)
 	}
 	unlock, err := a.Lock(t.Context(), "name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer unlock()
 	other, err := b.Lock(t.Context(), "other")
 	if err != nil {
@@ -493,17 +455,13 @@ func TestLock(t *testing.T) {
 
 	// The end of a process releases its locks.
 	dead, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, err := dead.Lock(t.Context(), "of the dead"); err != nil {
 		t.Fatal(err)
 	}
 	dead.Close()
 	free, err := b.Lock(t.Context(), "of the dead")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	free()
 }
 
@@ -517,21 +475,15 @@ func TestUploads(t *testing.T) {
 	var managers []*upload.Manager
 	for _, db := range []*sqlstore.DB{a, b} {
 		blobs, err := fsblob.New(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		t.Cleanup(func() { blobs.Close() })
 		m, err := upload.NewManager(blobs, &upload.Options{Store: db.Files(), Locker: db, Secrets: [][]byte{make([]byte, 32)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		managers = append(managers, m)
 	}
 	const parts, size = 4, 1 << 20
 	f, urls, err := managers[0].Start(t.Context(), upload.Request{Owner: "alice", Name: "a.bin", Size: parts * size, Parts: parts})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var wg sync.WaitGroup
 	for i := range 2 * parts {
 		wg.Go(func() {
@@ -543,9 +495,7 @@ func TestUploads(t *testing.T) {
 	}
 	wg.Wait()
 	_, stored, err := b.Files().Parts(t.Context(), f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var list []blob.Part
 	for _, p := range stored {
 		list = append(list, blob.Part{Number: p.Number, ETag: p.ETag})
@@ -554,9 +504,7 @@ func TestUploads(t *testing.T) {
 	for i := range 4 {
 		wg.Go(func() {
 			_, again, err := managers[i%2].Complete(t.Context(), "alice", f.Key, "", "", list)
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 			if !again {
 				done.Add(1)
 			}
@@ -567,9 +515,7 @@ func TestUploads(t *testing.T) {
 		t.Errorf("the upload was completed %d times, want once", n)
 	}
 	_, o, err := managers[1].Open(t.Context(), "alice", f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	for i, p := range stored {
 		body := make([]byte, size)

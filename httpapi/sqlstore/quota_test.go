@@ -47,9 +47,7 @@ func eachStore(t *testing.T, f func(t *testing.T, s store)) {
 		db := openURL(t, url)
 		f(t, store{db, func() *sqlstore.DB { return openURL(t, url) }, func(text string) (n int64) {
 			t.Helper()
-			if err := db.Pool().QueryRow(t.Context(), text).Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, db.Pool().QueryRow(t.Context(), text).Scan(&n))
 			return n
 		}})
 	})
@@ -58,13 +56,9 @@ func eachStore(t *testing.T, f func(t *testing.T, s store)) {
 func askSQLite(t testing.TB, path, text string) (n int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
-	if err := db.QueryRow(text).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, db.QueryRow(text).Scan(&n))
 	return n
 }
 
@@ -79,9 +73,7 @@ const (
 
 func (s store) account(t *testing.T, id string, l account.Limits) {
 	t.Helper()
-	if err := s.Accounts().Create(t.Context(), &account.Account{ID: id, Created: time.Now(), Limits: l}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Accounts().Create(t.Context(), &account.Account{ID: id, Created: time.Now(), Limits: l}))
 }
 
 func quotaOperation(owner string, n int64) *status.Operation {
@@ -155,9 +147,7 @@ func TestLimits(t *testing.T) {
 		if used, err := s.Used(ctx, "ada"); err != nil || used.StoredBytes != 1490 || used.BytesToday != 990 {
 			t.Errorf("used %+v, %v", used, err)
 		}
-		if err := s.Files().Delete(ctx, result.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Files().Delete(ctx, result.Key))
 
 		// A higher limit takes effect at once; then the daily limit is reached.
 		if _, err := s.Accounts().Update(ctx, "ada", func(a *account.Account) error { a.Limits.StoredBytes = 1e6; return nil }); err != nil {
@@ -209,9 +199,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		s.account(t, "ada", account.Limits{StoredBytes: 100, BytesPerDay: 200})
 		manager := func(session, file time.Duration) *upload.Manager {
 			m, err := upload.NewManager(memblob.New(), &upload.Options{Store: s.Files(), SessionTTL: session, FileTTL: file, KeepExpired: time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return m
 		}
 		expect := func(stored, today int64) {
@@ -227,9 +215,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		begin := func(m *upload.Manager, size int64) *upload.File {
 			t.Helper()
 			f, _, err := m.Start(ctx, upload.Request{Owner: "ada", Name: "a.txt", ContentType: "text/plain", Size: size})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return f
 		}
 		long := manager(time.Hour, time.Hour)
@@ -240,9 +226,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 			t.Errorf("more than is left: %v", err)
 		}
 		expect(60, 60)
-		if err := long.Delete(ctx, "ada", deleted.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, long.Delete(ctx, "ada", deleted.Key))
 		expect(0, 0)
 
 		short := manager(time.Millisecond, time.Millisecond)
@@ -255,18 +239,14 @@ func TestLimitsAreGivenBack(t *testing.T) {
 
 		// A file that was completed has used its day.
 		added, err := long.Add(ctx, upload.File{Owner: "ada", Name: "c.txt", Size: 5}, strings.NewReader("hello"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		expect(5, 0)
 		f := begin(long, 40)
 		if _, err := s.Files().Update(ctx, f.Key, func(f *upload.File) error { f.State, f.ETag = upload.Ready, "x"; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		expect(45, 40)
-		if err := long.Delete(ctx, "ada", f.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, long.Delete(ctx, "ada", f.Key))
 		expect(5, 40)
 		for range 2 {
 			if _, err := s.Files().Update(ctx, added.Key, func(f *upload.File) error { f.State = upload.Expired; return nil }); err != nil {
@@ -274,9 +254,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 			}
 			expect(0, 40)
 		}
-		if err := s.Files().Delete(ctx, added.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Files().Delete(ctx, added.Key))
 		expect(0, 40)
 
 		// Files that change owners count for the new owner.
@@ -383,9 +361,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 		}
 		fill := regexp.MustCompile(`HEX\((\w+)\)`).ReplaceAllString(fill, bytes)
 		p, err := goose.NewProvider(dialect, db, os.DirFS("migrations"), goose.WithExcludeNames(exclude), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := p.UpTo(t.Context(), 4); err != nil {
 			t.Fatal(err)
 		}
@@ -397,9 +373,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "test.db")
 		old, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		migrate(t, goose.DialectSQLite3, old)
 		check(t, openPath(t, path))
 	})
@@ -407,9 +381,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 		t.Parallel()
 		url := pgtest.Empty(t)
 		cfg, err := pgx.ParseConfig(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		migrate(t, goose.DialectPostgres, stdlib.OpenDB(*cfg))
 		check(t, openURL(t, url))
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 	"github.com/filewright/filewright/upload"
@@ -77,9 +78,7 @@ func counted(t *testing.T) (*sqlstore.DB, *tripCounter) {
 	c := new(tripCounter)
 	// One connection prepares each statement once.
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: proxied(t, c.hand), Connections: 1, Cache: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db, c
 }
@@ -91,9 +90,7 @@ func TestReadRoundTrips(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	session := &account.Session{Token: [32]byte{1}, Account: "alice", Created: now, Seen: now}
 	must(db.Accounts().Create(ctx, &account.Account{ID: "alice", Name: "Alice", Password: "hash", Created: now}))
@@ -136,9 +133,7 @@ func TestRequestRoundTrips(t *testing.T) {
 	db, c := counted(t)
 	accounts := auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})
 	key, _, err := accounts.Keys().Create(t.Context(), auth.NewKey{Name: "test", Rate: httpapi.Rate{PerSecond: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	action := fileops.Func(fileops.Spec{Name: "convert", Engine: "go", Family: "text", Summary: "Does nothing.", Accepts: []fileops.Accept{{
 		Formats: []format.Format{format.TXT}, Params: fileops.Schema{fileops.Enum("convert_to", "Target.", "md")},
 	}}}, func(context.Context, *fileops.Job) error { return nil })
@@ -146,9 +141,7 @@ func TestRequestRoundTrips(t *testing.T) {
 		Auth: accounts, Actions: []fileops.Action{action}, Files: db.Files(), Operations: db.Operations(),
 		Shared: true, Locker: db, TempDir: t.TempDir(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	request := func(method, path string, body []byte, answer any) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(t.Context(), method, path, bytes.NewReader(body))
@@ -161,9 +154,7 @@ func TestRequestRoundTrips(t *testing.T) {
 		if answer == nil {
 			return
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), answer); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, json.Unmarshal(w.Body.Bytes(), answer))
 	}
 	type file struct {
 		Key  string   `json:"file_key"`
@@ -196,9 +187,7 @@ func TestRequestRoundTrips(t *testing.T) {
 	mine := begin()
 	ready(mine)
 	result, err := svc.Uploads().Add(t.Context(), upload.File{Owner: "alice", Name: "a.md", Size: 5, Task: "op"}, bytes.NewReader(content), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	keys := make([]string, 100)
 	for i := range keys {
 		f := begin()
@@ -206,9 +195,7 @@ func TestRequestRoundTrips(t *testing.T) {
 		keys[i] = f.Key
 	}
 	hundred, err := json.Marshal(map[string]any{"action": "convert", "file_keys": keys, "parameters": map[string]any{"convert_to": "md"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got := map[string]int64{
 		"initiate-upload":        c.measure(func() { begin() }),
 		"part":                   each(func(file) {}, put),

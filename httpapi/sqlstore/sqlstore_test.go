@@ -28,9 +28,7 @@ import (
 func sqlite(t *testing.T, path, text string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
 	if _, err := db.Exec(text); err != nil {
 		t.Fatal(err)
@@ -43,13 +41,9 @@ func TestOpen(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "new dir", "a b%20?#&ü.db")
 		db := openPath(t, path)
-		if err := db.Ping(t.Context()); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, db.Ping(t.Context()))
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode != 0o600 {
 			t.Errorf("file may be used with mode %v, want 0600", mode)
 		}
@@ -63,9 +57,7 @@ func TestOpen(t *testing.T) {
 	t.Run("not a database", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "x")
-		if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600))
 		if _, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path}); err == nil {
 			t.Error("opened")
 		}
@@ -73,9 +65,7 @@ func TestOpen(t *testing.T) {
 	t.Run("newer schema", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "x.db")
-		if err := openPath(t, path).Close(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, openPath(t, path).Close())
 		sqlite(t, path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)`)
 		_, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
 		if !errors.Is(err, sqlstore.ErrNewer) || !strings.Contains(err.Error(), "99999") {
@@ -104,9 +94,7 @@ func TestOpen(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		t.Parallel()
 		db := open(t)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, db.Close())
 		if err := db.Ping(t.Context()); err == nil {
 			t.Error("a closed database answers")
 		}
@@ -119,9 +107,7 @@ func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.lock")
 	first, err := sqlstore.LockFile(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got := make(chan error, 1)
 	go func() {
 		second, err := sqlstore.LockFile(t.Context(), path)
@@ -136,40 +122,28 @@ func TestLockWaits(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	first.Close()
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, <-got)
 }
 
 func TestExclusive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	first, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path, Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path, Exclusive: true}); !errors.Is(err, sqlstore.ErrLocked) {
 		t.Errorf("error is %v, want ErrLocked", err)
 	}
 
 	// A command can write while the server runs, and the server sees it.
 	second := openPath(t, path)
-	if err := second.Keys().Create(t.Context(), &account.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, second.Keys().Create(t.Context(), &account.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}))
 	if _, err := byHash(t, first.Keys(), [32]byte{1}); err != nil {
 		t.Error(err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, first.Close())
 	third, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path, Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := third.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.NoError(t, err)
+	systest.Check(t, third.Close())
 }
 
 func TestReopen(t *testing.T) {
@@ -180,13 +154,9 @@ func TestReopen(t *testing.T) {
 	if _, err := db.Operations().Create(t.Context(), op); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, db.Close())
 	got, err := openPath(t, path).Operations().Get(t.Context(), op.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !bytes.Equal(got.Args, op.Args) || len(got.Items) != len(op.Items) {
 		t.Errorf("operation is %+v, want %+v", got, op)
 	}
@@ -213,9 +183,7 @@ func TestErased(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := s.Claim(t.Context(), status.Ref{Operation: strings.TrimSuffix(op.ID, "-kept")}, "w", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if !bytes.Equal(c.Op.Args, kept) {
 			t.Fatalf("the claim has %d bytes of parameters, want %d", len(c.Op.Args), len(kept))
 		}
@@ -228,14 +196,9 @@ func TestErased(t *testing.T) {
 	}
 	var all []byte
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := systest.ReadFile(t, f)
 		all = append(all, b...)
 	}
 	if !bytes.Contains(all, []byte("public-1000.")) {
@@ -264,9 +227,7 @@ func TestBackup(t *testing.T) {
 		}
 	})
 	path := filepath.Join(t.TempDir(), "copy of it.db")
-	if err := db.Backup(t.Context(), path); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, db.Backup(t.Context(), path))
 	cancel()
 	wg.Wait()
 	if err := db.Backup(t.Context(), path); !errors.Is(err, fs.ErrExist) {
@@ -292,17 +253,13 @@ func testSettings(t *testing.T, db *sqlstore.DB) {
 	for i := range winners {
 		wg.Go(func() {
 			v, err := db.SetSettingOnce(t.Context(), "secret", []byte{0, byte(i)})
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 			winners[i] = string(v)
 		})
 	}
 	wg.Wait()
 	v, err := db.Setting(t.Context(), "secret")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, w := range winners {
 		if w != string(v) {
 			t.Errorf("a caller got %q, stored is %q", w, v)
@@ -331,9 +288,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 		if i == 3 {
 			k.Expires = now.Add(time.Hour)
 		}
-		if err := keys.Create(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, keys.Create(t.Context(), k))
 		want = append(want, k)
 	}
 	for name, k := range map[string]*account.Key{
@@ -364,14 +319,10 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 		t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
 	}
 
-	if err := keys.Touch(t.Context(), "id0"); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, keys.Touch(t.Context(), "id0"))
 	used := func() time.Time {
 		k, err := byHash(t, keys, want[0].Hash)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return k.LastUsed
 	}
 	first := used()
@@ -388,17 +339,13 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 		}
 	}
 
-	if err := keys.Revoke(t.Context(), "id0"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, keys.Revoke(t.Context(), "id0"))
 	k, err := byHash(t, keys, want[0].Hash)
 	if err != nil || k.Revoked.IsZero() || k.Valid(now) {
 		t.Errorf("revoked key is %+v, error %v", k, err)
 	}
 	later(t, k.Revoked)
-	if err := keys.Revoke(t.Context(), "id0"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, keys.Revoke(t.Context(), "id0"))
 	if again, err := byHash(t, keys, want[0].Hash); err != nil || !again.Revoked.Equal(k.Revoked) {
 		t.Errorf("key revoked twice is %+v, error %v", again, err)
 	}
@@ -463,9 +410,7 @@ func TestBatch(t *testing.T) {
 	wg.Wait()
 	for i := range n {
 		f, err := files.Get(t.Context(), fmt.Sprint(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if f.Size != counts[i] {
 			t.Errorf("file %d was changed %d times, of which %d were acknowledged", i, f.Size, counts[i])
 		}
@@ -489,9 +434,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	raw, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer raw.Close()
 	for name, query := range map[string]string{
 		"pending of an owner": `SELECT idx FROM items i WHERE i.finished_ms IS NULL AND i.queue = 'a' AND i.owner = 'b'
@@ -517,24 +460,18 @@ func TestPlans(t *testing.T) {
 			WHERE e.id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = w.account AND a.disabled_ms IS NOT NULL)`,
 	} {
 		rows, err := raw.Query("EXPLAIN QUERY PLAN " + query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for rows.Next() {
 			var id, parent, unused int
 			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
 			// Sorting the items of one operation does no harm, and e is not a table.
 			if strings.HasPrefix(detail, "SCAN") && detail != "SCAN e" ||
 				strings.Contains(detail, "TEMP B-TREE") && !strings.Contains(detail, "FOR LAST TERM") {
 				t.Errorf("%s: %s", name, detail)
 			}
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, errors.Join(rows.Err(), rows.Close()))
 	}
 }
 
@@ -543,13 +480,8 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	db := openPath(t, path)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, db.Close())
+	b := systest.ReadFile(t, path)
 	// Bytes 18 and 19 are 2 for a write-ahead log: https://www.sqlite.org/fileformat.html#file_format_version_numbers
 	if v := binary.BigEndian.Uint16(b[18:]); v != 0x0202 {
 		t.Errorf("file format versions are %#x, want a write-ahead log", v)

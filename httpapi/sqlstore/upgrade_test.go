@@ -8,6 +8,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/olddb"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -17,9 +18,7 @@ func TestAttemptsOfOldDatabases(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, target string, open func() *sqlstore.DB) {
 		old, err := olddb.Open(t.Context(), target, olddb.First)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, text := range []string{
 			`INSERT INTO operations (id, owner, action, state, cancelled, open_items, completed_items, fingerprint, created_ms)
 				VALUES ('a', 'ada', 'zip', 'running', 0, 3, 0, '', 1)`,
@@ -32,18 +31,14 @@ func TestAttemptsOfOldDatabases(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := old.Close(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, old.Close())
 		s := open().Operations()
 		if n, err := s.Recover(t.Context(), "new"); n != 1 || err != nil {
 			t.Fatalf("%d items were recovered, %v; want 1", n, err)
 		}
 		for i, want := range []status.Item{{Attempt: 3, Restarts: 1, Claims: 8}, {Attempt: 3, Claims: 3}, {Attempt: 1, Claims: 1}} {
 			c, err := s.Claim(t.Context(), status.Ref{Operation: "a", Index: i}, "new", time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if it := c.Item; it.Attempt != want.Attempt || it.Restarts != want.Restarts || it.Claims != want.Claims || it.Waiting != nil {
 				t.Errorf("item %d is %+v, want %+v", i, it, want)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -26,17 +27,13 @@ func TestUsage(t *testing.T) {
 					_, err := store.Create(ctx, &status.Operation{ID: owner + id, Owner: owner, Action: "convert", Created: time.Now(), Items: []status.Item{
 						{Queue: "pdf", Inputs: input, State: status.Queued}, {Queue: "pdf", Inputs: input, State: status.Queued}, {Queue: "pdf", Inputs: input, State: status.Queued},
 					}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, err)
 				}
 			}
 			claim := func(id string, i int) *status.Claim {
 				t.Helper()
 				c, err := store.Claim(ctx, status.Ref{Operation: id, Index: i}, "w", time.Minute)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				return c
 			}
 			finish := func(c *status.Claim, o status.Outcome) {
@@ -63,9 +60,7 @@ func TestUsage(t *testing.T) {
 			sum := func(owner string) (u account.Usage) {
 				t.Helper()
 				list, err := db.Usage(ctx, owner, from, to)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				for _, v := range list {
 					if v.Action != "convert" || v.Day.After(today.Add(time.Hour)) || today.Sub(v.Day) > 25*time.Hour {
 						t.Errorf("%+v", v)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -20,9 +21,7 @@ func BenchmarkFinish(b *testing.B) {
 				register := func(account string, n int, events ...string) {
 					for i := range n {
 						w := &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: fmt.Sprint(account, i), Account: account, URL: "http://127.0.0.1:9/", Events: events, Created: time.Now()}, Secret: []byte("x")}
-						if err := db.Webhooks().Create(b.Context(), w, n+1); err != nil {
-							b.Fatal(err)
-						}
+						systest.NoError(b, db.Webhooks().Create(b.Context(), w, n+1))
 					}
 				}
 				switch webhooks {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const document = `{
@@ -61,9 +62,7 @@ const document = `{
 func newChecker(t testing.TB) *apicheck.Checker {
 	t.Helper()
 	c, err := apicheck.New([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return c
 }
 

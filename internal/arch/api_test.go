@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var updateAPI = flag.Bool("update", false, "write api.txt from the code")
@@ -26,14 +28,9 @@ func TestExportedAPI(t *testing.T) {
 	t.Parallel()
 	got := exportedAPI(t, filepath.Join("..", ".."))
 	if *updateAPI {
-		if err := os.WriteFile("api.txt", []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile("api.txt", []byte(got), 0o644))
 	}
-	want, err := os.ReadFile("api.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := systest.ReadFile(t, "api.txt")
 	if got == string(want) {
 		return
 	}
@@ -90,9 +87,7 @@ func exportedAPI(t *testing.T, root string) string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "\n") + "\n"
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const module = "github.com/filewright/filewright"
@@ -77,9 +79,10 @@ var arrows = map[string][]string{
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate", "internal/route"},
-	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen"},
+	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {},
 	"internal/specimen":   {},
+	"internal/systest":    {},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
@@ -90,9 +93,9 @@ var arrows = map[string][]string{
 	"upload/blob/memblob":  {"upload/blob"},
 	"upload/blob/fsblob":   {"upload/blob"},
 	"upload/blob/s3blob":   {"upload/blob"},
-	"upload/blob/blobtest": {"upload/blob", "upload/blob/memblob"},
+	"upload/blob/blobtest": {"upload/blob", "upload/blob/memblob", "internal/systest"},
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
-	"upload/uploadtest":    {"upload", "upload/blob"},
+	"upload/uploadtest":    {"upload", "upload/blob", "internal/systest"},
 	"status":               {"internal/backoff", "internal/steady"},
 	"status/riverqueue":    {"internal/backoff", "status"},
 	"status/webhook":       {"internal/seal", "status"},
@@ -175,9 +178,7 @@ func TestArrows(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for pkg, targets := range arrows {
 		if !seen[pkg] {
 			t.Errorf("the drawing has %s, the tree has not", pkg)
@@ -204,9 +205,7 @@ func TestStandardLibraryOnly(t *testing.T) {
 				continue
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, imp := range file.Imports {
 				target, _ := strconv.Unquote(imp.Path.Value)
 				if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") && !strings.HasPrefix(target, module) {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Every metric is in docs/operations.md, and nothing else is. Alerts use existing metrics.
@@ -31,14 +33,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := systest.ReadFile(t, filepath.Join(root, "docs", "operations.md"))
 	docs := make(map[string]bool)
 	for _, m := range regexp.MustCompile("`(filewright_[a-z_]+)").FindAllSubmatch(page, -1) {
 		docs[string(m[1])] = true
@@ -58,10 +55,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 
 	// The alerting rules are well-formed, and use existing metrics.
-	b, err := os.ReadFile(filepath.Join(root, "examples", "deploy", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, filepath.Join(root, "examples", "deploy", "alerts.yaml"))
 	var rules struct {
 		Groups []struct {
 			Name  string
@@ -73,9 +67,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	dec.KnownFields(true)
-	if err := dec.Decode(&rules); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, dec.Decode(&rules))
 	for _, r := range rules.Groups[0].Rules {
 		used := regexp.MustCompile(`filewright_[a-z_]+`).FindAllString(r.Expr, -1)
 		if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Action == "" || len(used) == 0 {

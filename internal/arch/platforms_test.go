@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // TestPlatforms type-checks all packages and their tests without cgo, for each platform that a
@@ -70,9 +72,7 @@ func typeCheck(t *testing.T, platform string) []error {
 		fset := token.NewFileSet()
 		for _, name := range p.GoFiles {
 			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			files = append(files, f)
 		}
 		config := types.Config{

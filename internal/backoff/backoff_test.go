@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/backoff"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestWait(t *testing.T) {
@@ -16,9 +17,7 @@ func TestWait(t *testing.T) {
 		for _, most := range []time.Duration{100, 200, 300, 300} {
 			most *= time.Millisecond
 			start := time.Now()
-			if err := b.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, b.Wait(t.Context()))
 			if d := time.Since(start); d < most/2 || d > most {
 				t.Errorf("the pause is %v, want %v to %v", d, most/2, most)
 			}

@@ -29,6 +29,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // patience is the timeout of every step, for a slow machine.
@@ -295,12 +297,8 @@ func (tab *Tab) Screenshot(path string) {
 	var shot []byte
 	tab.Do(chromedp.CaptureScreenshot(&shot))
 	small, err := Shrink(shot)
-	if err != nil {
-		tab.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, small, 0o644); err != nil {
-		tab.t.Fatal(err)
-	}
+	systest.NoError(tab.t, err)
+	systest.NoError(tab.t, os.WriteFile(path, small, 0o644))
 }
 
 // Shrink reduces a screenshot PNG to a palette of 256 colours.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/systest"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
@@ -58,9 +59,7 @@ func TestDecode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b, err := tt.enc.NewEncoder().Bytes([]byte(tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if got := string(charset.Decode(b)); got != tt.text {
 				t.Errorf("got %.200q", got)
 			}
@@ -89,16 +88,12 @@ func TestDecodeHTML(t *testing.T) {
 			t.Parallel()
 			page := tt.head + "<p>" + russian
 			b, err := tt.enc.NewEncoder().Bytes([]byte(page))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if got := string(charset.DecodeHTML(b)); got != page {
 				t.Errorf("got %q", got)
 			}
 			text, err := charset.NewHTML(bytes.NewReader(b), int64(len(b)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if got, err := io.ReadAll(text.Reader()); err != nil || string(got) != page {
 				t.Errorf("as a stream: got %q, error %v", got, err)
 			}
@@ -110,9 +105,7 @@ func TestDecodeHTML(t *testing.T) {
 func readText(t *testing.T, b []byte) string {
 	t.Helper()
 	text, err := charset.NewText(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var got []byte
 	for range 2 { // it can be read again
 		if got, err = io.ReadAll(text.Reader()); err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func data(name string, b []byte) *Node {
@@ -49,9 +51,7 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	b := sample(t)
 	f, err := Open(bytes.NewReader(b), int64(len(b)), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if got := slices.Sorted(f.Streams()); !slices.Equal(got, []string{"large", "small"}) {
 		t.Errorf("streams %q: only those of the root storage count", got)
 	}
@@ -69,13 +69,9 @@ func TestReadPart(t *testing.T) {
 	t.Parallel()
 	b := sample(t)
 	f, err := Open(bytes.NewReader(b), int64(len(b)), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r, _, err := f.Stream("large")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	p := make([]byte, 10)
 	if n, err := r.ReadAt(p, 509); n != 10 || err != nil || string(p) != "elargelarg" {
 		t.Errorf("over the end of a sector: %q, %v", p[:n], err)
@@ -93,9 +89,7 @@ func TestMaxEntries(t *testing.T) {
 		nodes[i] = data(fmt.Sprint("s", i), []byte("x"))
 	}
 	var b bytes.Buffer
-	if err := Write(&b, nodes); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, Write(&b, nodes))
 	open := func(most int) error {
 		_, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), most)
 		return err

@@ -11,14 +11,13 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/internal/delimited"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func read(t *testing.T, in io.Reader, known byte) [][]string {
 	t.Helper()
 	comma, rest, err := delimited.Sniff(in, known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r := delimited.NewReader(rest, rune(comma))
 	var rows [][]string
 	for {
@@ -26,9 +25,7 @@ func read(t *testing.T, in io.Reader, known byte) [][]string {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var row []string
 		for i := range r.Len() {
 			row = append(row, string(r.Cell(i)))
@@ -121,9 +118,7 @@ func FuzzReader(f *testing.F) {
 	f.Add("sep=|\r\na|b")
 	f.Fuzz(func(t *testing.T, in string) {
 		comma, rest, err := delimited.Sniff(strings.NewReader(in), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		r := delimited.NewReader(rest, rune(comma))
 		n := 0
 		for r.Next() == nil {

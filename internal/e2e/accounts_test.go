@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var passwordLine = regexp.MustCompile(`administrator is (\S+)\. The password, .*: ([a-z2-7-]{23})\n`)
@@ -108,9 +110,7 @@ func TestAccounts(t *testing.T) {
 	if strings.Contains(s.err.String(), first[2]) || strings.Contains(s.err.String(), user.key) {
 		t.Error("a secret is in the log")
 	}
-	if err := s.stop(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, s.stop())
 	if again := startLean(t, dir); passwordLine.MatchString(again.banner) || again.key != "" {
 		t.Errorf("the second start says %q", again.banner)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A new user pastes the lines that the server prints at its first start.
@@ -57,16 +58,10 @@ func TestPasteTheBannerOfAClone(t *testing.T) {
 	t.Parallel()
 	clone := filepath.Join(t.TempDir(), "somebody's clone")
 	files := filepath.Join(clone, "examples", "files")
-	if err := os.MkdirAll(files, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(files, "report.docx"), docx(t).b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.MkdirAll(files, 0o755))
+	systest.NoError(t, os.WriteFile(filepath.Join(files, "report.docx"), docx(t).b, 0o644))
 	s, err := launchBy([]string{"env", "--chdir", clone}, filepath.Join(t.TempDir(), "data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(s.kill)
 	_, script, _ := strings.Cut(s.banner, "paste this into another terminal:")
 	paste(t, script, t.TempDir())
@@ -391,9 +386,7 @@ func TestZip(t *testing.T) {
 			t.Error(out)
 		}
 		z, err := zip.NewReader(bytes.NewReader(got.b), int64(len(got.b)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var names []string
 		for _, f := range z.File {
 			names = append(names, f.Name)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestMultipartUpload(t *testing.T) {
@@ -311,14 +312,10 @@ func TestEventsAndCancel(t *testing.T) {
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
 	task := shared.begin(t, "convert", map[string]any{"convert_to": "webm"}, long)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, shared.url+"/api/v1/status/"+task+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+shared.key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	if ct := resp.Header.Get("Content-Type"); ct != "text/event-stream" {
 		t.Fatalf("Content-Type %q", ct)
@@ -339,9 +336,7 @@ func TestEventsAndCancel(t *testing.T) {
 				Code     string  `json:"error_code"`
 			} `json:"files_data"`
 		}
-		if err := json.Unmarshal([]byte(data), &ev); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, json.Unmarshal([]byte(data), &ev))
 		if len(states) == 0 || states[len(states)-1] != ev.Status {
 			states = append(states, ev.Status)
 		}
@@ -519,9 +514,7 @@ func TestEnvelope(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/supported-operation?ext=pdf", nil)
 		req.Header.Set("Authorization", "Bearer "+s.key)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		var b bytes.Buffer
 		b.ReadFrom(resp.Body)
 		resp.Body.Close()

@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // noEngines are flags for a server with only the linked engines.
@@ -129,9 +130,7 @@ func TestDependenciesAway(t *testing.T) {
 		eventually(t, "more answers", func() bool { return n.Load() >= end || t.Failed() })
 	}
 	back := func(err error) {
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 	}
 	more(&good, 50)
 	for _, end := range []func() error{pg.Down, pg.Kill} { // fast and immediate shutdown
@@ -226,9 +225,7 @@ func TestBucketAway(t *testing.T) {
 		}
 		return len(seen) == len(tasks) && n >= 2*len(tasks)
 	})
-	if err := s3.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s3.Start())
 	for _, task := range tasks {
 		if r := s.await(t, task); r.str("operation_status") != "completed" {
 			t.Errorf("after the bucket is back: %s", r.raw)

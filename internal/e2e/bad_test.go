@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestBadRequests(t *testing.T) {
@@ -143,9 +144,7 @@ func TestBrokenUpload(t *testing.T) {
 	up := shared.initiate(t, "a.bin", 100000, 1)
 	host := strings.TrimPrefix(shared.url, "http://")
 	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100000\r\n\r\n%s", strings.TrimPrefix(up.urls[0], shared.url), host, strings.Repeat("x", 1000))
 	conn.Close()
 	shared.want(t, 400, "missing_part", "POST", "/api/v1/complete-upload", map[string]any{"file_key": up.key, "upload_id": up.id, "object_name": up.object,
@@ -154,9 +153,7 @@ func TestBrokenUpload(t *testing.T) {
 	// The signature is checked before the body: the response arrives before the client has sent any
 	// of it.
 	conn, err = net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100000\r\n\r\n", strings.TrimPrefix(flip(up.urls[0]), shared.url), host)
 	head := make([]byte, 12)
@@ -168,9 +165,7 @@ func TestBrokenUpload(t *testing.T) {
 func createKey(t testing.TB, dir, name string) string {
 	t.Helper()
 	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "keys", "create", "--data-dir", dir, "--name", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	key := strings.TrimSpace(string(out))
 	if !strings.HasPrefix(key, "fw_") || strings.ContainsAny(key, " \n") {
 		t.Fatalf("keys create prints %q", out)

@@ -20,6 +20,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const bucket = "files"
@@ -33,9 +34,7 @@ func bucketURL(prefix, params string) string {
 func stored(t testing.TB, prefix string) (names []string) {
 	t.Helper()
 	c, err := buckets.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for o := range c.ListObjectsIter(t.Context(), bucket, minio.ListObjectsOptions{Prefix: prefix + "/", Recursive: true}) {
 		if o.Err != nil {
 			t.Fatal(o.Err)
@@ -144,25 +143,17 @@ func TestBucketRedirect(t *testing.T) {
 	do := func(c *http.Client, method, path string, headers ...string) (*http.Response, []byte) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for i := 0; i < len(headers); i += 2 {
 			req.Header.Set(headers[i], headers[i+1])
 		}
 		resp, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if resp.Request.URL.Host == strings.TrimPrefix(s.url, "http://") {
-			if err := checker.Response(method, path, resp.StatusCode, resp.Header, b); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, checker.Response(method, path, resp.StatusCode, resp.Header, b))
 		}
 		return resp, b
 	}
@@ -239,9 +230,7 @@ func TestBucketDies(t *testing.T) {
 		e := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).elements()[0]
 		return e["status"] == "queued" && e["waiting"] != nil
 	})
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, srv.Start())
 	if r := s.await(t, task); r.str("operation_status") != "completed" {
 		t.Errorf("an operation that was waiting for the bucket: %s", r.raw)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 	"github.com/filewright/filewright/upload/blob/s3blob"
@@ -65,9 +66,7 @@ func TestCheck(t *testing.T) {
 	quick := append([]string{"--rate", "0"}, noEngines...)
 	directory := func(t *testing.T, dir string) blob.Store {
 		b, err := fsblob.NewShared(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		t.Cleanup(func() { b.Close() })
 		return b
 	}
@@ -84,9 +83,7 @@ func TestCheck(t *testing.T) {
 			c := buckets.Config(bucket)
 			c.Prefix = "check"
 			b, err := s3blob.New(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			t.Cleanup(func() { b.Close() })
 			flags := []string{"--blob-url", bucketURL("check", "")}
 			dir := filepath.Join(t.TempDir(), "data")
@@ -123,9 +120,7 @@ func TestCheck(t *testing.T) {
 			var keys []string
 			for range 3 {
 				key, err := upload(t.Context(), "some text")
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				keys = append(keys, key)
 			}
 			lost, truncated := keys[0], keys[1]
@@ -163,9 +158,7 @@ func TestCheck(t *testing.T) {
 			for key, content := range map[string]string{truncated: "some", nobody: "x"} {
 				err = errors.Join(err, st.blobs.Put(t.Context(), "files/"+key, strings.NewReader(content), int64(len(content))))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			want := map[string]string{lost: "missing", truncated: "wrong_size"}
 			if code, kinds := check(t, append(st.flags, "--grace", "1h")...); code != 1 || fmt.Sprint(kinds) != fmt.Sprint(want) {
 				t.Errorf("exit code %d, found %v, want %v", code, kinds, want)

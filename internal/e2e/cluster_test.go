@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A cluster is a set of servers that share a database and a directory.
@@ -53,13 +54,9 @@ func (c *cluster) node(role string, flags ...string) *server {
 func (c *cluster) number(text string, args ...any) (n int) {
 	c.t.Helper()
 	conn, err := pgx.Connect(c.t.Context(), c.url)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	defer conn.Close(c.t.Context())
-	if err := conn.QueryRow(c.t.Context(), text, args...).Scan(&n); err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, conn.QueryRow(c.t.Context(), text, args...).Scan(&n))
 	return n
 }
 
@@ -190,13 +187,9 @@ func TestCluster(t *testing.T) {
 	after(operations / 6)
 	workers[0].kill()
 	after(operations / 6)
-	if err := c.pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.pg.Kill())
 	eventually(t, "the server notices", func() bool { return api[0].request(t, "GET", "/readyz", nil).status == 503 })
-	if err := c.pg.Up(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.pg.Up())
 	after(operations / 6)
 	api[1].kill()
 	go func() {
@@ -255,9 +248,7 @@ func TestCluster(t *testing.T) {
 	if r := persist(t, []*server{late}, 0, "GET", "/api/v1/status/"+waits.str("main_task_id")+"?wait=30s", nil); r == nil || r.str("operation_status") != "completed" {
 		t.Errorf("accepted without workers: %v", r)
 	}
-	if err := again.stop(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, again.stop())
 }
 
 // TestFrozen freezes a worker while it processes an item. Another worker takes over, and the result
@@ -279,16 +270,12 @@ func TestFrozen(t *testing.T) {
 		})
 	}
 	running(task)
-	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
 	other := c.node("worker", "--queues", "media")
 	if r := api.await(t, task); r.str("operation_status") != "completed" || len(r.elements()) != 1 {
 		t.Fatalf("operation of a frozen worker: %s", r.raw)
 	}
-	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
 	eventually(t, "the frozen worker notices that it is late", func() bool { return strings.Contains(frozen.err.String(), "claim lost") })
 	if n := c.number(`SELECT count(*) FROM files WHERE task = $1`, task); n != 1 {
 		t.Errorf("%d results, want 1", n)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/filewright/filewright/internal/browsertest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A browserBucket is a bucket that browsers know under another host name, so that it is not the
@@ -42,9 +43,7 @@ func otherOrigin(url string) string { return strings.Replace(url, "127.0.0.1", "
 
 func newBrowserBucket(t *testing.T, name string) browserBucket {
 	t.Helper()
-	if err := buckets.MakeBucket(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, buckets.MakeBucket(t.Context(), name))
 	b := browserBucket{name: name, origin: otherOrigin(buckets.Endpoint)}
 	b.url = fmt.Sprintf("s3://%s/x?endpoint=%s&public_endpoint=%s&region=%s&path_style=true", name, url.QueryEscape(buckets.Endpoint), url.QueryEscape(b.origin), s3test.Region)
 	return b
@@ -72,19 +71,14 @@ func (b browserBucket) permit(t *testing.T, rules string) {
 	if err == nil {
 		err = client.SetBucketCors(t.Context(), b.name, cors.NewConfig(list))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 }
 
 // documentedRules returns the CORS rules from docs/operations.md, with origin in place of the
 // documented origin.
 func documentedRules(t *testing.T, origin string) string {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := systest.ReadFile(t, filepath.Join("..", "..", "docs", "operations.md"))
 	m := regexp.MustCompile("(?s)```json\n(\\{\"CORSRules\".*?)```").FindSubmatch(doc)
 	if m == nil || !bytes.Contains(m[1], []byte(`"https://app.example.com"`)) {
 		t.Fatal("docs/operations.md has no CORS rules")
@@ -169,9 +163,7 @@ func (b browserBucket) visit(t *testing.T, s *server, dir string) (tab *browsert
 	tab.Scheme("light")
 	login(t, s, tab)
 	got = filepath.Join(dir, "got")
-	if err := os.Mkdir(got, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Mkdir(got, 0o700))
 	tab.Downloads(got)
 	return tab, got, b.listen(tab)
 }
@@ -259,14 +251,10 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	} {
 		key := s.upload(t, name, []byte(text), 1)
 		req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/v1/download/"+key, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer "+s.key)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		resp.Body.Close()
 		h := resp.Header
 		if resp.StatusCode != 200 || !strings.HasPrefix(resp.Request.URL.String(), b.origin+"/") || h.Get("Content-Type") != "application/octet-stream" || h.Get("Content-Disposition") != `attachment; filename="`+name+`"` {
@@ -444,9 +432,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 		t.Fatalf("parts go to %s", up.urls[0])
 	}
 	urls, err := json.Marshal(up.urls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var lines string
 	tab.Eval(fmt.Sprintf(`import(document.querySelector("script[src$='/try.js']").src.replace("try.js", "curl.js")).then((curl) => curl.put({name: "in put.bin"}, %s, %d))`, urls, len(data)/2), &lines)
 	out := runLines(t, dir, lines)

@@ -26,6 +26,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/filewright/filewright/internal/browsertest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -348,9 +349,7 @@ func location(tab *browsertest.Tab) (v string) {
 func fetchResult(t *testing.T, s *server, tab *browsertest.Tab) []byte {
 	t.Helper()
 	r, err := http.Get(s.url + attribute(tab, "#results a.button", "href"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
 	if err != nil || r.StatusCode != 200 {
@@ -405,10 +404,7 @@ func live(t *testing.T, s *server, tab *browsertest.Tab) {
 
 func sampleFile(t *testing.T, name string) file {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "examples", "files", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, filepath.Join("..", "..", "examples", "files", name))
 	return file{name, b}
 }
 
@@ -644,9 +640,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 	tab.Wait(`location.pathname === "/dashboard/try" && document.readyState === "complete"`)
 	focus("#input") // Enter would open the system's file picker, which a test cannot control
 	doc, err := filepath.Abs(filepath.Join("..", "..", "examples", "files", "report.docx"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	tab.Do(chromedp.SetUploadFiles("#input", []string{doc}, chromedp.ByQuery))
 	tab.Wait(`document.querySelector("#parameters input")`)
 	focus(`#actions input`)
@@ -675,9 +669,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, content, 0o600))
 }
 
 // seedUsage creates past usage, only for screenshots.
@@ -687,9 +679,7 @@ func seedUsage(t *testing.T, s *server) {
 		return
 	}
 	db, err := sql.Open("sqlite", filepath.Join(s.dir, "filewright.db")+"?_pragma=busy_timeout(20000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
 	random := rand.New(rand.NewPCG(1, 2))
 	for d := range 90 {

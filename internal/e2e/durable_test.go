@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // The server is killed repeatedly while clients upload files and create operations. Everything
@@ -209,14 +210,10 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 func (s *server) unread(t *testing.T) (n int64) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	number, _ := strconv.Atoi(port)
 	b, err := os.ReadFile("/proc/net/tcp") // proc(5): number, local address, remote address, state, send queue:receive queue, …
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
 		if !strings.HasSuffix(f[1], fmt.Sprintf(":%04X", number)) || f[3] != "01" { // established
@@ -224,9 +221,7 @@ func (s *server) unread(t *testing.T) (n int64) {
 		}
 		_, received, _ := strings.Cut(f[4], ":")
 		size, err := strconv.ParseInt(received, 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		n += size
 	}
 	return n

@@ -33,6 +33,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Headers are limited in size and must arrive in time.
@@ -41,9 +42,7 @@ func TestHeaders(t *testing.T) {
 	dial := func(s *server, text string) net.Conn {
 		t.Helper()
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		t.Cleanup(func() { conn.Close() })
 		conn.SetDeadline(time.Now().Add(2 * time.Minute)) // timeout of the test
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -202,9 +201,7 @@ func findBelow(t *testing.T, dir string, secrets map[string][]byte) (found []str
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return found
 }
 
@@ -331,9 +328,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 	if found := findBelow(t, dir, secrets); found != nil { // while the server runs, including the database's log
 		t.Errorf("files have a password: %v", found)
 	}
-	if err := s.stop(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, s.stop())
 	if found := findBelow(t, dir, secrets); found != nil {
 		t.Errorf("files have a password after the server has stopped: %v", found)
 	}
@@ -500,27 +495,19 @@ type testBrowser struct {
 func newBrowser(t *testing.T) *testBrowser {
 	t.Helper()
 	inR, inW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	outR, outW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	dir := t.TempDir()
 	cmd := exec.Command("chromium", "--headless", "--remote-debugging-pipe", "--no-sandbox", "--user-data-dir="+filepath.Join(dir, "profile"),
 		"--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "about:blank")
 	cmd.ExtraFiles = []*os.File{inR, outW}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, cmd.Start())
 	inR.Close()
 	outW.Close()
 	b := &testBrowser{t: t, w: inW, replies: make(map[int]chan json.RawMessage), downloads: filepath.Join(dir, "downloads")}
-	if err := os.Mkdir(b.downloads, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Mkdir(b.downloads, 0o700))
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -590,9 +577,7 @@ func (b *testBrowser) call(method string, params any) json.RawMessage {
 		_, err = b.w.Write(append(text, 0))
 	}
 	b.mu.Unlock()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	systest.NoError(b.t, err)
 	select {
 	case r := <-reply:
 		return r
@@ -621,18 +606,14 @@ func (b *testBrowser) until(ok func() bool, what string) {
 func onSmallDisk(t *testing.T, mib int, flags ...string) (s *server, seen string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Mkdir(dir, 0o700))
 	script := fmt.Sprintf(`mount -t tmpfs -o size=%dm,mode=700 tmpfs "$0" && exec "$@"`, mib)
 	for _, ns := range []string{"-m", "-rm"} {
 		if exec.Command("unshare", ns, "sh", "-c", script, dir, "true").Run() != nil {
 			continue
 		}
 		s, err := launchBy([]string{"unshare", ns, "sh", "-c", script, dir}, filepath.Join(dir, "data"), flags...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		t.Cleanup(func() {
 			s.kill()
 			if t.Failed() {
@@ -646,9 +627,7 @@ func onSmallDisk(t *testing.T, mib int, flags ...string) (s *server, seen string
 		t.Fatalf("no small file system can be made here, and /dev/shm is none: %v", err)
 	}
 	dir, err := os.MkdirTemp("/dev/shm", "e2e-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return start(t, filepath.Join(dir, "data"), flags...), dir
 }
@@ -661,9 +640,7 @@ func TestFullDisk(t *testing.T) {
 	free := func() int64 {
 		t.Helper()
 		var st unix.Statfs_t
-		if err := unix.Statfs(disk, &st); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, unix.Statfs(disk, &st))
 		return int64(st.Bavail) * st.Bsize
 	}
 	filler := filepath.Join(disk, "filler")
@@ -671,9 +648,7 @@ func TestFullDisk(t *testing.T) {
 	leave := func(n int64) {
 		t.Helper()
 		f, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer f.Close()
 		for free() > n {
 			if _, err := f.Write(make([]byte, min(free()-n, 1<<20))); err != nil {
@@ -683,9 +658,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	empty := func() {
 		t.Helper()
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.Remove(filler))
 	}
 	noise := make([]byte, 4<<20)
 	rand.Read(noise)
@@ -761,9 +734,7 @@ func TestFullDisk(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(copied, name), b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	if out := tool(t, "/usr/bin/python3", "-c", `
 import sqlite3, sys

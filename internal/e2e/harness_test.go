@@ -176,9 +176,7 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 func start(t *testing.T, dir string, flags ...string) *server {
 	t.Helper()
 	s, err := launch(dir, flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() {
 		s.kill()
 		if strings.Contains(s.err.String(), "DATA RACE") {
@@ -255,9 +253,7 @@ func (r *response) str(name string) string { s, _ := r.body[name].(string); retu
 func (s *server) request(t testing.TB, method, path string, body any, headers ...string) *response {
 	t.Helper()
 	r, err := s.try(t.Context(), method, path, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return r
 }
 
@@ -479,9 +475,7 @@ func (s *server) fails(t testing.TB, code, action string, params map[string]any,
 func (f file) save(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), f.name)
-	if err := os.WriteFile(path, f.b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, f.b, 0o600))
 	return path
 }
 
@@ -497,9 +491,6 @@ func makeFile(t testing.TB, name string, stdin string, argv ...string) file {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", argv, err, out)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, filepath.Join(dir, name))
 	return file{name, b}
 }

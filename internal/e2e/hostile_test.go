@@ -26,6 +26,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/hostile"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // knownCodes are the error codes of items that failed because of their file.
@@ -99,9 +100,7 @@ var bombs = sync.OnceValue(func() []*fileops.File { return append(hostile.Bombs(
 func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []string) {
 	t.Helper()
 	b, err := io.ReadAll(f.Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	key := o.upload(t, f.Name(), b, 1)
 	all := deeds(f.Format(), n)
 	if *everyDeed {
@@ -337,9 +336,7 @@ func TestNamesOfStrangers(t *testing.T) {
 		}
 		out := shared.want(t, 200, "", "GET", e["download_link"].(string), nil).raw
 		z, err := zip.NewReader(bytes.NewReader(out), int64(len(out)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, entry := range z.File {
 			for part := range strings.SplitSeq(strings.TrimSuffix(entry.Name, "/"), "/") {
 				harmless(f.Name(), part)
@@ -377,15 +374,11 @@ func TestBrowserWithoutNamespaces(t *testing.T) {
 		t.Fatal("no browser; run scripts/setup.sh test")
 	}
 	dir, err := os.MkdirTemp("", "e2e-browser-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	script := filepath.Join(dir, "browser")
 	text := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' --no-sandbox '*) exec %s \"$@\";; esac\necho No usable sandbox >&2\nexit 1\n", real)
-	if err := errors.Join(os.WriteFile(script, []byte(text), 0o755), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, errors.Join(os.WriteFile(script, []byte(text), 0o755), os.Chmod(dir, 0o755)))
 	o := oversee(t, "--chromium", script)
 	got := o.one(t, "convert", map[string]any{"convert_to": "pdf"}, file{"a.html", []byte("<p>The quick brown fox</p>")})
 	if info := tool(t, "pdfinfo", got.save(t)); !strings.Contains(info, "Skia") {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // refusesToStart runs the server, which must exit with one error line, and returns the line.
@@ -43,9 +44,7 @@ func TestLostDatabase(t *testing.T) {
 	for range 2 {
 		tool(t, binary, "backup", "--data-dir", dir, backup)
 	}
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.stop())
 	away := t.TempDir()
 	databases, err := filepath.Glob(filepath.Join(dir, "filewright.db*"))
 	if err != nil || len(databases) == 0 {
@@ -55,17 +54,13 @@ func TestLostDatabase(t *testing.T) {
 		t.Helper()
 		for _, path := range databases {
 			name := filepath.Base(path)
-			if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.Rename(filepath.Join(from, name), filepath.Join(to, name)))
 		}
 	}
 	contents := func() (n int) {
 		t.Helper()
 		paths, err := filepath.Glob(filepath.Join(dir, "blobs", "obj", "=files", "*", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return len(paths)
 	}
 	move(dir, away)
@@ -81,24 +76,18 @@ func TestLostDatabase(t *testing.T) {
 	// The operator adopts the files with the empty database. Nothing is deleted at once.
 	s = start(t, dir, append([]string{"--adopt", "--sweep", "10ms"}, noEngines...)...)
 	s.upload(t, "b.txt", []byte("b"), 1)
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.stop())
 	if n := contents(); n != 13 || !strings.Contains(s.err.String(), "adopted") {
 		t.Errorf("after --adopt %d contents are left, want 13; log:\n%s", n, s.err)
 	}
 	s = startLean(t, dir)
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.stop())
 
 	// The original database returns and is adopted as well.
 	if databases, err = filepath.Glob(filepath.Join(away, "filewright.db*")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "filewright.db-wal")); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.RemoveAll(filepath.Join(dir, "filewright.db-wal")))
 	move(away, dir)
 	refusesToStart(t, dir, noEngines...)
 	start(t, dir, append([]string{"--adopt"}, noEngines...)...).intact(t, key, files)

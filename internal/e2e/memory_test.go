@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // "make soak" sets everyDeed.
@@ -114,9 +116,7 @@ func TestServerMemoryInStorms(t *testing.T) {
 	}
 	body := func(v any) []byte {
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return b
 	}
 	for _, tt := range []struct {
@@ -189,9 +189,7 @@ func TestServerMemoryForDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	const flat = `<?xml version="1.0"?><office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" office:mimetype="application/vnd.oasis.opendocument.text"`
 	for _, tt := range []struct {
 		name string

@@ -67,29 +67,21 @@ type process struct {
 func oversee(t *testing.T, flags ...string) *overseer {
 	t.Helper()
 	program, err := plain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	o := &overseer{before: make(map[string]bool), sockets: make(map[string]bool)}
 	// Not below the test's directory, which other users cannot enter, and not below /tmp itself,
 	// which the test inspects.
 	dir, err := os.MkdirTemp("", "e2e-hostile-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	var as *syscall.Credential
 	if os.Getuid() == 0 {
 		o.user = 200_000 + rand.Uint32N(1_000_000_000)
 		as = &syscall.Credential{Uid: o.user, Gid: o.user}
 		for _, d := range []string{dir, filepath.Dir(program)} {
-			if err := os.Chmod(d, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.Chmod(d, 0o755))
 		}
-		if err := os.Chown(dir, int(o.user), int(o.user)); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.Chown(dir, int(o.user), int(o.user)))
 	}
 	for _, e := range o.temporary(t) {
 		o.before[e] = true
@@ -141,9 +133,7 @@ func oversee(t *testing.T, flags ...string) *overseer {
 func (o *overseer) temporary(t *testing.T) []string {
 	t.Helper()
 	es, err := os.ReadDir(os.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var out []string
 	for _, e := range es {
 		out = append(out, e.Name())
@@ -223,9 +213,7 @@ func (o *overseer) census(t *testing.T) census {
 		}
 	}
 	es, err := os.ReadDir(filepath.Join(o.dir, "scratch"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, e := range es {
 		c.scratch[strings.TrimRight(e.Name(), "0123456789")]++
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/hostile"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var (
@@ -242,17 +243,13 @@ func TestSoak(t *testing.T) {
 func (o *overseer) createKey(t *testing.T, name string) string {
 	t.Helper()
 	program, err := plain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), program, "keys", "create", "--data-dir", o.dir, "--name", name)
 	if o.user != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: o.user, Gid: o.user}}
 	}
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return strings.TrimSpace(string(out))
 }
 
@@ -262,9 +259,7 @@ func (o *overseer) metric(t *testing.T, name string) (sum float64) {
 	all := o.want(t, 200, "", "GET", "/metrics", nil, "Authorization", "").raw
 	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(all, -1) {
 		n, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		sum += n
 	}
 	return sum

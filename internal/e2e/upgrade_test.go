@@ -21,6 +21,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // recordUpgrade is a build of an earlier version. With it TestUpgrade first records its data again:
@@ -54,14 +55,10 @@ func TestUpgrade(t *testing.T) {
 				record(t, database, archive)
 			}
 			z, err := zip.OpenReader(archive)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer z.Close()
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, z); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.CopyFS(dir, z))
 			var was recording
 			if b, err := os.ReadFile(filepath.Join(dir, "recording.json")); err != nil || json.Unmarshal(b, &was) != nil {
 				t.Fatalf("recording.json: %s, error %v", b, err)
@@ -90,9 +87,7 @@ func TestUpgrade(t *testing.T) {
 			s.want(t, 200, "", "POST", "/api/v1/complete-upload", was.Upload)
 			was.Contents[was.Upload["file_key"].(string)] = was.Uploaded
 			was.compare(t, s)
-			if err := s.stop(); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, s.stop())
 		})
 	}
 }
@@ -102,9 +97,7 @@ func TestUpgrade(t *testing.T) {
 func (was *recording) renew(t *testing.T, driver, source string) {
 	t.Helper()
 	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
 	now := time.Now().UTC().Truncate(time.Second).Add(-time.Millisecond) // stored in milliseconds
 	if _, err := db.ExecContext(t.Context(), `UPDATE operations SET created_ms = $1 WHERE id = $2`, now.UnixMilli(), was.Task); err != nil {
@@ -166,15 +159,10 @@ func differs(a, b any) string {
 // restore restores a dump and returns the URL of the database.
 func restore(t *testing.T, dump string) string {
 	t.Helper()
-	text, err := os.ReadFile(dump)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := systest.ReadFile(t, dump)
 	url := pgtest.Own(t).Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), string(text), pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
@@ -192,9 +180,7 @@ func record(t *testing.T, database, archive string) {
 		flags = append(flags, "--database-url", url, "--blob-url", filepath.Join(dir, "blobs"))
 	}
 	s, err := launchProgram([]string{*recordUpgrade}, nil, filepath.Join(dir, "data"), flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer s.kill()
 	was := recording{Key: s.key, Contents: make(map[string][]byte)}
 	table := []byte("name,count\nx,1\n")
@@ -228,34 +214,20 @@ func record(t *testing.T, database, archive string) {
 	}
 	s.kill()
 	for _, name := range []string{"cache", "scratch"} {
-		if err := os.RemoveAll(filepath.Join(dir, "data", name)); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.RemoveAll(filepath.Join(dir, "data", name)))
 	}
 	if url != "" {
 		dump := tool(t, "pg_dump", "--inserts", "--no-owner", url)
 		dump = regexp.MustCompile(`(?m)^\\.*$`).ReplaceAllString(dump, "") // commands for psql
-		if err := os.WriteFile(filepath.Join(dir, "dump.sql"), []byte(dump), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, "dump.sql"), []byte(dump), 0o600))
 	}
 	b, err := json.MarshalIndent(was, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "recording.json"), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "recording.json"), b, 0o600))
 	f, err := os.Create(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
 	z := zip.NewWriter(f)
-	if err := z.AddFS(os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.AddFS(os.DirFS(dir)))
+	systest.NoError(t, z.Close())
 }

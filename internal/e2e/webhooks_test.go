@@ -19,6 +19,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -101,14 +102,10 @@ func TestWebhooks(t *testing.T) {
 	again.key = s.key
 	got, bodies := h.wait(t, before+2)
 	wh, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	seen := make(map[string]bool)
 	for i, r := range got {
-		if err := wh.Verify(bodies[i], r.Header); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, wh.Verify(bodies[i], r.Header))
 		if !strings.Contains(string(bodies[i]), task) {
 			t.Errorf("body %s", bodies[i])
 		}
@@ -149,9 +146,7 @@ func TestWebhooks(t *testing.T) {
 func TestWebhooksGuarded(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer ln.Close()
 	reached := make(chan net.Conn, 1)
 	go func() {
@@ -215,20 +210,14 @@ func TestWebhooksOff(t *testing.T) {
 	connect := func() *sqlstore.DB {
 		t.Helper()
 		db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return db
 	}
 	db := connect()
 	hooks := db.Webhooks()
-	if err := hooks.Create(t.Context(), &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: "wh_1", Account: "alice", URL: "http://127.0.0.1:9/", Created: time.Now()}, Secret: []byte("x")}, 1); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, hooks.Create(t.Context(), &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: "wh_1", Account: "alice", URL: "http://127.0.0.1:9/", Created: time.Now()}, Secret: []byte("x")}, 1))
 	d, err := hooks.Add(t.Context(), "alice", "wh_1", "webhook.test", func(string) []byte { return []byte("{}") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	out, err := hooks.Claim(t.Context(), "wh_1", 1, time.Minute)
 	if err != nil || len(out) != 1 {
 		t.Fatalf("%d deliveries claimed, error %v", len(out), err)
@@ -239,9 +228,7 @@ func TestWebhooksOff(t *testing.T) {
 	if _, _, err := hooks.Delivery(t.Context(), "alice", d.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, db.Close())
 	startLean(t, dir, "--webhooks=false", "--webhook-ttl", "1s")
 	db = connect()
 	defer db.Close()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A sheet is one page of a test document: lines of text, and drawing operators.
@@ -51,9 +53,7 @@ func boxed(t *testing.T, boxes string, sheets ...sheet) string {
 	}
 	fmt.Fprintf(&b, "trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, xref)
 	path := filepath.Join(t.TempDir(), "a.pdf")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -79,9 +79,7 @@ func TestCompare(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s, err := Compare(t.Context(), from, document(t, tt.print...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if s.Total < tt.min || s.Total > tt.max || s.Pages != [2]int{2, len(tt.print)} {
 				t.Errorf("%+v, want a total from %v to %v", s, tt.min, tt.max)
 			}
@@ -124,9 +122,7 @@ func TestMatchRounds(t *testing.T) {
 func TestCompareWithNothing(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken.pdf")
-	if err := os.WriteFile(broken, []byte("%PDF-1.4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(broken, []byte("%PDF-1.4\n"), 0o600))
 	some, blank := document(t, sheet{text: "The quick brown fox jumps over the lazy dog."}), document(t, sheet{})
 	if s, err := Compare(t.Context(), some, broken); err != nil || s.Total != 0 || s.Pages != [2]int{1, 0} {
 		t.Errorf("broken: %+v, %v", s, err)

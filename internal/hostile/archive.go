@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -77,10 +79,19 @@ func hostileTar(t target, links bool) string {
 }
 
 func gzipped(s string) string {
+	return packed(s, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestCompression) })
+}
+
+func deflated(s string) string {
+	return packed(s, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+}
+
+// packed returns s as a compressor writes it.
+func packed(s string, to func(io.Writer) (io.WriteCloser, error)) string {
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	w, err := to(&b)
 	if err == nil {
-		_, err = w.Write([]byte(s))
+		_, err = io.WriteString(w, s)
 	}
 	if err == nil {
 		err = w.Close()

@@ -221,20 +221,9 @@ func directory(entries []zipEntry, start int) []byte {
 // file quotes the header of the next in a stored block and continues with that
 // file (D. Fifield, A better zip bomb, 2019).
 func overlapping(n int, size int) string {
-	var kernel bytes.Buffer
-	w, err := flate.NewWriter(&kernel, flate.BestCompression)
-	if err == nil {
-		_, err = w.Write([]byte(zeros(size)))
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		panic(err) // impossible: writes only to memory
-	}
 	// From the last file, which is only the kernel, to the first.
 	entries := make([]zipEntry, n)
-	data, content := kernel.Bytes(), []byte(zeros(size))
+	data, content := []byte(deflated(zeros(size))), []byte(zeros(size))
 	sum := crc32.ChecksumIEEE(content)
 	unpacked := uint32(size)
 	var local []byte
@@ -260,20 +249,10 @@ func overlapping(n int, size int) string {
 
 // sameData returns an archive of n files at the same offset.
 func sameData(n int) string {
-	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestCompression)
-	content := []byte(zeros(8 << 20))
-	if err == nil {
-		_, err = w.Write(content)
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		panic(err) // impossible: writes only to memory
-	}
-	e := zipEntry{name: "a", method: 8, sum: crc32.ChecksumIEEE(content), packed: uint32(b.Len()), size: uint32(len(content))}
-	out := append(e.local(), b.Bytes()...)
+	content := zeros(8 << 20)
+	data := deflated(content)
+	e := zipEntry{name: "a", method: 8, sum: crc32.ChecksumIEEE([]byte(content)), packed: uint32(len(data)), size: uint32(len(content))}
+	out := append(e.local(), data...)
 	return string(append(out, directory(slices.Repeat([]zipEntry{e}, n), len(out))...))
 }
 

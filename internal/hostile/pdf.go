@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"fmt"
 	"hash/adler32"
+	"io"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
@@ -146,16 +147,5 @@ func zlibRepeated(s string, n int) string {
 }
 
 func zlibbed(s string) string {
-	var b bytes.Buffer
-	w, err := zlib.NewWriterLevel(&b, zlib.BestCompression)
-	if err == nil {
-		_, err = w.Write([]byte(s))
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		panic(err) // impossible: writes only to memory
-	}
-	return b.String()
+	return packed(s, func(w io.Writer) (io.WriteCloser, error) { return zlib.NewWriterLevel(w, zlib.BestCompression) })
 }

@@ -8,6 +8,8 @@ import (
 	"image/draw"
 	"slices"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // moving returns frames in which a transparent square moves over a gradient.
@@ -29,9 +31,7 @@ func TestAPNG(t *testing.T) {
 	t.Parallel()
 	a := moving(5)
 	b, err := a.EncodeAPNG(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if n := PNGFrames(b); n != 5 {
 		t.Errorf("%d frames", n)
 	}
@@ -39,9 +39,7 @@ func TestAPNG(t *testing.T) {
 		t.Errorf("as a still picture: %v", err)
 	}
 	got, err := DecodeAPNG(t.Context(), b, 5*20*12)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !bytes.Equal(got.Pix.Pix, a.Pix.Pix) || !slices.Equal(got.Delays, a.Delays) || got.Plays != a.Plays {
 		t.Error("the animation differs after encoding and decoding")
 	}

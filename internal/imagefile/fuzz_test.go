@@ -7,20 +7,18 @@ import (
 	"image/jpeg"
 	"image/png"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // FuzzHeaders runs the header parsers on damaged pictures.
 func FuzzHeaders(f *testing.F) {
 	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
 	var p, j bytes.Buffer
-	if err := errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)); err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)))
 	exif := WithOrientation(j.Bytes(), 6)
 	withProfile, err := WithPNGProfile(p.Bytes(), make([]byte, 200))
-	if err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, err)
 	for _, b := range [][]byte{p.Bytes(), j.Bytes(), exif, withProfile, WithJPEGProfile(exif, make([]byte, 200))} {
 		f.Add(b)
 	}
@@ -46,9 +44,7 @@ func TestHeaders(t *testing.T) {
 	profile := bytes.Repeat([]byte("profile"), 20_000) // two segments of JPEG
 	for _, quality := range []int{1, 10, 50, 75, 95, 100} {
 		var b bytes.Buffer
-		if err := WriteJPEG(&b, m, quality, 300); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, WriteJPEG(&b, m, quality, 300))
 		got, err := ReadJPEG(WithJPEGProfile(WithOrientation(b.Bytes(), 8), profile))
 		if err != nil || got.Width != 9 || got.Height != 7 || got.Components != 3 || got.Bits != 8 || got.Process != 0xc0 || !got.Complete || got.FullColour {
 			t.Errorf("%+v, %v", got, err)
@@ -58,20 +54,14 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := WritePNG(&b, m, 300); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, WritePNG(&b, m, 300))
 	whole, err := WithPNGProfile(b.Bytes(), profile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got, err := ReadPNG(whole)
 	if err != nil || got.Width != 9 || got.Height != 7 || got.Depth != 1 || got.Colour != PNGPalette || got.Density != (Density{300, 300}) || !bytes.Equal(got.Profile, profile) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := got.CheckData(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, got.CheckData())
 	got.Height++
 	if got.CheckData() == nil {
 		t.Error("a row is missing, and there is no error")

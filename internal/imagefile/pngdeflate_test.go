@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // pattern returns w × h samples with a gradient, noise in one half and flat
@@ -49,13 +50,9 @@ func TestEncodePNG(t *testing.T) {
 				t.Parallel()
 				m := pattern(size.X, size.Y, components)
 				b, err := EncodePNG(context.Background(), m, nil, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				img, err := png.Decode(bytes.NewReader(b))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				got := image.NewNRGBA(img.Bounds())
 				if g, ok := img.(*image.Gray); ok {
 					for i, v := range g.Pix {
@@ -89,13 +86,9 @@ func TestEncodePNGJudged(t *testing.T) {
 	t.Parallel()
 	m := pattern(1201, 1999, 3)
 	b, err := EncodePNG(t.Context(), m, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "x.png")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
 	raw := filepath.Join(filepath.Dir(path), "x.v")
 	if out, err := exec.Command("vips", "copy", path, raw).CombinedOutput(); err != nil {
 		t.Fatalf("vips: %v\n%s", err, out)

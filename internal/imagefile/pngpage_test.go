@@ -7,6 +7,8 @@ import (
 	"image/draw"
 	"image/png"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestPNGIsExact(t *testing.T) {
@@ -40,13 +42,9 @@ func TestPNGIsExact(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			var b bytes.Buffer
-			if err := WritePNG(&b, tc.img, 150); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, WritePNG(&b, tc.img, 150))
 			got, err := png.Decode(bytes.NewReader(b.Bytes()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if got.Bounds().Size() != tc.img.Bounds().Size() {
 				t.Fatalf("size %v, want %v", got.Bounds().Size(), tc.img.Bounds().Size())
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/filewright/filewright/internal/jpegenc"
 	"github.com/filewright/filewright/internal/ssimulacra"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // scene returns a picture with soft and sharp structures.
@@ -34,13 +35,9 @@ func scene(w, h, components int) raster.Samples {
 func decode(t *testing.T, b []byte) raster.Samples {
 	t.Helper()
 	m, err := jpeg.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s, err := imagefile.FromImage(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return s
 }
 
@@ -53,9 +50,7 @@ func TestEncode(t *testing.T) {
 				for _, q := range []int{1, 30, 75, 100} {
 					s := scene(size[0], size[1], components)
 					b, err := jpegenc.Encode(t.Context(), s, jpegenc.Options{Quality: q, FullColour: full})
-					if err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, err)
 					name := fmt.Sprintf("%v, %d components, full colour %t, quality %d", size, components, full, q)
 					got := decode(t, b)
 					if got.Width != s.Width || got.Height != s.Height || got.Components != components {
@@ -88,9 +83,7 @@ func TestEncodeExtremes(t *testing.T) {
 		s.Pix[i] = byte(int32(seed) >> 31) // 0 or 255
 	}
 	b, err := jpegenc.Encode(t.Context(), s, jpegenc.Options{Quality: 100, FullColour: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got := decode(t, b)
 	for i, v := range s.Pix {
 		if d := int(v) - int(got.Pix[i]); d > 4 || d < -4 {
@@ -105,26 +98,18 @@ func TestSmaller(t *testing.T) {
 	t.Parallel()
 	s := scene(320, 240, 3)
 	ref, err := ssimulacra.NewReference(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	score := func(b []byte) float64 {
 		v, err := ref.Score(decode(t, b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return v
 	}
 	var plain bytes.Buffer
-	if err := jpeg.Encode(&plain, imagefile.RGBA(s), &jpeg.Options{Quality: 75}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, jpeg.Encode(&plain, imagefile.RGBA(s), &jpeg.Options{Quality: 75}))
 	want := score(plain.Bytes())
 	for q := 50; q < 95; q++ {
 		b, err := jpegenc.Encode(t.Context(), s, jpegenc.Options{Quality: q})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if score(b) >= want {
 			if ratio := float64(len(b)) / float64(plain.Len()); ratio > 0.8 {
 				t.Errorf("%d bytes at the score of %d bytes", len(b), plain.Len())
@@ -139,17 +124,13 @@ func TestHeader(t *testing.T) {
 	t.Parallel()
 	profile := bytes.Repeat([]byte("profile "), 10000) // two segments
 	b, err := jpegenc.Encode(t.Context(), scene(40, 30, 3), jpegenc.Options{Quality: 80, X: 300, Y: 150, Profile: profile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	j, err := imagefile.ReadJPEG(b)
 	if err != nil || !j.Complete || j.Process != 0xc2 || j.FullColour || j.Density != (imagefile.Density{X: 300, Y: 150}) || !bytes.Equal(j.Profile, profile) {
 		t.Errorf("complete %t, process %x, density %v, %d bytes of profile: %v", j.Complete, j.Process, j.Density, len(j.Profile), err)
 	}
 	b, err = jpegenc.Encode(t.Context(), scene(40, 30, 1), jpegenc.Options{Quality: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if j, err := imagefile.ReadJPEG(b); err != nil || j.Density.X != 0 || j.Profile != nil {
 		t.Errorf("density %v: %v", j.Density, err)
 	}
@@ -180,9 +161,7 @@ func FuzzEncode(f *testing.F) {
 			s.Pix[i] = seed[i%len(seed)] + byte(i*int(seed[0]))
 		}
 		b, err := jpegenc.Encode(t.Context(), s, jpegenc.Options{Quality: int(q)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if got := decode(t, b); got.Width != s.Width || got.Height != s.Height {
 			t.Fatalf("%d × %d", got.Width, got.Height)
 		}

@@ -106,17 +106,13 @@ type cluster struct {
 func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...string) {
 	t.Helper()
 	db, err := url.Parse(c.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	n := &node{name: name, database: newWire(t, db.Host)}
 	db.Host = n.database.addr
 	blobs := c.dir
 	if c.s3 != nil {
 		s3, err := url.Parse(c.s3.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		n.bucket = newWire(t, s3.Host)
 		s3.Host = n.bucket.addr
 		blobs = fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=%t", url.QueryEscape(s3.String()), s3test.Region, private)
@@ -144,13 +140,9 @@ func (c *cluster) number(t *testing.T, text string) (n int) {
 func (c *cluster) scan(t *testing.T, text string, to any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer conn.Close(context.Background())
-	if err := conn.QueryRow(t.Context(), text).Scan(to); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, conn.QueryRow(t.Context(), text).Scan(to))
 }
 
 // work waits until customers have started more operations.
@@ -273,9 +265,7 @@ func testCluster(t *testing.T, c *cluster) {
 
 		pause()
 		frozen, cutOff := c.nodes[(i+1)%len(c.nodes)], c.nodes[(i+3)%len(c.nodes)]
-		if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
 		cutOff.database.cut()
 		alone := i%2 == 1 && cutOff.bucket != nil
 		if alone {
@@ -286,25 +276,17 @@ func testCluster(t *testing.T, c *cluster) {
 			cutOff.bucket.mend()
 		}
 		cutOff.database.mend()
-		if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
 	}
 	pause()
-	if err := c.pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.pg.Kill())
 	pause()
-	if err := c.pg.Up(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.pg.Up())
 	if c.s3 != nil {
 		pause()
 		c.s3.Kill()
 		pause()
-		if err := c.s3.Start(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, c.s3.Start())
 	}
 	c.work(t, 4)
 	stop()

@@ -18,7 +18,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"log"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -57,20 +56,7 @@ var killsFlag = flag.Int("kills", 0, "how often the server of TestNothingIsLost 
 // tests look for races.
 var binary string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "kills-")
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "refserver")
-		if err := systest.Build(binary, "../../cmd/refserver"); err != nil {
-			log.Fatal(err)
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { systest.MainWith(m, &binary, "../../cmd/refserver") }
 
 // A host is a place where servers run one after the other, on the same data and port. For customers
 // it can also stand for several such places.
@@ -139,9 +125,7 @@ func (h *host) start(t *testing.T) *run {
 	if err == nil {
 		err = r.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	h.started++
 	began := time.Now()
 	go func() {
@@ -625,17 +609,13 @@ func (c *customer) await(op *operation) *answer {
 func query(t *testing.T, dir, q string, args ...any) (n int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "filewright.db")+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
 	var verdict string
 	if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
 		t.Fatalf("the database is damaged: %s, %v", verdict, err)
 	}
-	if err := db.QueryRow(q, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, db.QueryRow(q, args...).Scan(&n))
 	return n
 }
 
@@ -651,9 +631,7 @@ func regular(t *testing.T, dir string) (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return names
 }
 
@@ -762,9 +740,7 @@ func TestNothingIsLost(t *testing.T) {
 	h.end(t, r, syscall.SIGTERM)
 	past := time.Now().Add(-time.Minute)
 	for _, path := range h.contents(t) {
-		if err := os.Chtimes(path, past, past); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.Chtimes(path, past, past))
 	}
 	r = h.start(t)
 	r.wait(t)

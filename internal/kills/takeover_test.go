@@ -76,14 +76,10 @@ func testTakeover(t *testing.T, sig syscall.Signal) {
 		t.Fatal("the pictures are not uploaded")
 	}
 	conn, err := pgx.Connect(t.Context(), c.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer conn.Close(context.Background())
 	number := func(column, id string) (n int) {
-		if err := conn.QueryRow(t.Context(), "SELECT "+column+" FROM items WHERE operation = $1", id).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, conn.QueryRow(t.Context(), "SELECT "+column+" FROM items WHERE operation = $1", id).Scan(&n))
 		return n
 	}
 	var times []time.Duration
@@ -120,9 +116,7 @@ func testTakeover(t *testing.T, sig syscall.Signal) {
 			t.Fatalf("the item was started %d times before anything has happened", n)
 		}
 		died := time.Now()
-		if err := holder.cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, holder.cmd.Process.Signal(sig))
 		until(2)
 		times = append(times, time.Since(died))
 		if n := number("attempt * 100 + restarts", id); n != 101 {
@@ -147,8 +141,6 @@ func noise(t *testing.T, side int) []byte {
 	rng := rand.NewChaCha8([32]byte{1})
 	rng.Read(img.Pix)
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, img))
 	return b.Bytes()
 }

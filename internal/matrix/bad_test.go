@@ -15,6 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // kind groups similar cells of which only one runs: by action, engine and format, or with -short by
@@ -275,9 +276,7 @@ func TestEncodings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, err := perform(t, "convert", fileops.Args{"convert_to": "pdf"}, fileops.Bytes("a.txt", []byte(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			hasText(t, tool(t, "pdftotext", out[0], "-"), content{words: []string{"Français: Äpfel"}})
 		})
 	}
@@ -298,9 +297,7 @@ func TestUprightAndClear(t *testing.T) {
 				f, want.clear = specimen.Translucent(t), true
 			}
 			out, err := perform(t, "convert", fileops.Args{"convert_to": c.Value}, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			judgePicture(t, out, want)
 			if b, err := os.ReadFile(out[0]); err != nil || c.From == format.JPG && bytes.Contains(b, []byte("Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06")) {
 				t.Errorf("it would be turned twice (%v)", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A content describes what is in a file, and so what its results must contain.
@@ -230,9 +231,7 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: "gb18030", input: func(t testing.TB, f format.Format) *fileops.File {
 			b, _ := specimen.Of(t, f).Bytes()
 			b, err := simplifiedchinese.GB18030.NewEncoder().Bytes(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return fileops.Bytes("a."+string(f), b)
 		}}
 	case "pages":

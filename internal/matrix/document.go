@@ -37,7 +37,7 @@ func Document(actions []fileops.Action) []byte {
 # Formats
 
 Everything Filewright can do with which file, on a host that has all engines. An engine that is missing takes its lines with it;
-` + "`refserver formats`, `GET /api/v1/formats` and `supported-operation`" + ` tell what a running host can do. A test, part of "make test", runs each line on a real
+` + "`refserver formats`, `GET /api/v1/formats` and `supported-operation`" + ` list what a running host can do. A test, part of "make test", runs each line on a real
 file, and its result is judged by another program than the one that made it.
 
 `)

@@ -3,7 +3,6 @@ package matrix_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,16 +10,14 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // docs/formats.md matches the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	want := matrix.Document(set.Actions())
-	got, err := os.ReadFile("../../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := systest.ReadFile(t, "../../docs/formats.md")
 	if !bytes.Equal(got, want) {
 		g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 		for i := range max(len(g), len(w)) {

@@ -14,15 +14,14 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // GET /formats, supported-operation and the matrix agree.
 func TestServiceLists(t *testing.T) {
 	t.Parallel()
 	svc, err := httpapi.New(httpapi.Config{Actions: set.Actions(), Auth: httpapi.StaticKeys("k")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	srv := httptest.NewServer(svc)
 	defer srv.Close()
 	var table struct {
@@ -87,21 +86,15 @@ func TestServiceLists(t *testing.T) {
 func call(t *testing.T, srv *httptest.Server, method, path, body string, v any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer k")
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := srv.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("%s %s: %d %s (%v)", method, path, resp.StatusCode, b, err)
 	}
-	if err := json.Unmarshal(b, v); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(b, v))
 }

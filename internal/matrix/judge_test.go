@@ -85,10 +85,7 @@ func both(a, b judge) judge {
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, path)
 	return string(b)
 }
 
@@ -207,9 +204,7 @@ func withCommas(t *testing.T, p, comma string) string {
 		t.Errorf("not separated by %q: %.200s", comma, s)
 	}
 	out := filepath.Join(t.TempDir(), "a.csv")
-	if err := os.WriteFile(out, []byte(strings.ReplaceAll(s, comma, ",")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(out, []byte(strings.ReplaceAll(s, comma, ",")), 0o600))
 	return out
 }
 

@@ -43,9 +43,7 @@ func (o *opener) add(t *testing.T, path string, c content) {
 	// Drop text that a page cannot show.
 	words := slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "مرحبا" || w == "😀" })
 	o.files = append(o.files, opened{t.Name(), words})
-	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))))
 }
 
 // check fails for files that LibreOffice cannot convert to PDF.
@@ -97,9 +95,7 @@ var lockedJudges = func() map[format.Format]judge {
 	for _, f := range office {
 		m[f] = func(t *testing.T, p string, c content) {
 			pdf, err := opens(t, p, "not-"+c.password, c.password)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			c.password = ""
 			judgePDF(t, pdf, c)
 		}
@@ -113,9 +109,7 @@ func TestOpens(t *testing.T) {
 	locked, open := filepath.Join(t.TempDir(), "a.docx"), filepath.Join(t.TempDir(), "b.docx")
 	for path, f := range map[string]*fileops.File{locked: specimen.Locked(t, format.DOCX, password), open: specimen.Of(t, format.DOCX)} {
 		b, _ := f.Bytes()
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, b, 0o600))
 	}
 	if _, err := opens(t, locked, "wrong", "wrong as well"); err == nil {
 		t.Error("opens with a wrong password")
@@ -124,8 +118,6 @@ func TestOpens(t *testing.T) {
 		t.Error("what is not locked passes as locked")
 	}
 	pdf, err := opens(t, locked, "wrong", password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	judgePDF(t, pdf, contentOf(format.DOCX))
 }

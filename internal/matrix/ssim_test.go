@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
@@ -89,13 +90,9 @@ func writeGolden(t *testing.T, path string, m *image.NRGBA) {
 		}
 	}
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(f, gray); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(f, gray))
 	if st, err := f.Stat(); err != nil || st.Size() > 50<<10 {
 		t.Error(fmt.Errorf("%s has %d bytes: more than is kept here (%v)", path, st.Size(), err))
 	}

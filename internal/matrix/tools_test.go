@@ -73,9 +73,7 @@ func (p *python) ask(t testing.TB, op, path string) answer {
 		t.Fatalf("judge.py has ended: %v", p.out.Err())
 	}
 	var a answer
-	if err := json.Unmarshal(p.out.Bytes(), &a); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, json.Unmarshal(p.out.Bytes(), &a))
 	if a.Error != "" {
 		t.Fatalf("judge.py %s: %s", op, a.Error)
 	}
@@ -87,9 +85,7 @@ func (p *python) ask(t testing.TB, op, path string) answer {
 func decode(t testing.TB, path string, args ...string) *image.NRGBA {
 	t.Helper()
 	path, err := filepath.Abs(path) // tools run in an empty directory
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	switch path[strings.LastIndexByte(path, '.')+1:] {
 	case "avif", "heic", "jxl", "webp", "jp2", "tiff":
 		tmp := t.TempDir() + "/x.png"
@@ -107,14 +103,10 @@ func decode(t testing.TB, path string, args ...string) *image.NRGBA {
 func decodePNG(t testing.TB, path string) *image.NRGBA {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer f.Close()
 	src, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	switch m := src.(type) {
 	case *image.NRGBA:
 		return m

@@ -83,14 +83,8 @@ func Empty(t testing.TB) string {
 func Own(t testing.TB) *Server {
 	t.Helper()
 	s, err := Start(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, s.Close)
 	return s
 }
 
@@ -252,16 +246,12 @@ func (s *Server) Database(t testing.TB) string {
 func (s *Server) database(t testing.TB, template string) string {
 	t.Helper()
 	name, err := s.create(template)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() {
 		if s.process == nil {
 			return
 		}
-		if err := s.exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, s.exec("DROP DATABASE "+name+" WITH (FORCE)"))
 	})
 	return s.URL(name)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -33,9 +34,7 @@ func TestNew(t *testing.T) {
 		t.Error("two statements at once were accepted")
 	}
 	c, err := pgx.Connect(t.Context(), a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer c.Close(t.Context())
 	if _, err := c.Exec(t.Context(), `CREATE TABLE t AS SELECT 7 AS n`); err != nil {
 		t.Fatal(err)
@@ -54,22 +53,16 @@ func TestRestart(t *testing.T) {
 	s := pgtest.Own(t)
 	url := s.Database(t)
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, err := c.Exec(t.Context(), `CREATE TABLE t AS SELECT 7 AS n`); err != nil {
 		t.Fatal(err)
 	}
 	for name, end := range map[string]func() error{"Kill": s.Kill, "Down": s.Down} {
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, end())
 		if n, err := value(t, url, `SELECT n FROM t`); err == nil {
 			t.Errorf("%s: read %d from a server that is down", name, n)
 		}
-		if err := s.Up(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Up())
 		if n, err := value(t, url, `SELECT n FROM t`); err != nil || n != 7 {
 			t.Errorf("%s: read %d, error %v", name, n, err)
 		}

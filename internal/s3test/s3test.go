@@ -67,13 +67,9 @@ var program = sync.OnceValues(func() (string, error) {
 func Own(t testing.TB, bucket string) *Server {
 	t.Helper()
 	s, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
-	if err := s.MakeBucket(t.Context(), bucket); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.MakeBucket(t.Context(), bucket))
 	return s
 }
 

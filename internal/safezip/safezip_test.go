@@ -15,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/internal/safezip"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestDense(t *testing.T) {
@@ -41,16 +42,12 @@ func archive(t *testing.T, content map[string][]byte) []byte {
 	z := stdzip.NewWriter(&b)
 	for name, data := range content {
 		w, err := z.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := w.Write(data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	return b.Bytes()
 }
 
@@ -119,9 +116,7 @@ func TestDirectoryIsLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	if _, err := (safezip.Limits{}).OrDefault(0).Open(bytes.NewReader(b.Bytes()), int64(b.Len())); !errors.Is(err, fileops.ErrLimit) {
 		t.Errorf("got %v", err)
 	}
@@ -137,17 +132,11 @@ func TestOpenConcurrently(t *testing.T) {
 		if err == nil {
 			_, err = w.Write([]byte("content"))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	r, err := safezip.Limits{}.OrDefault(0).Open(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	var wg sync.WaitGroup
 	for _, f := range r.File {
 		wg.Go(func() {

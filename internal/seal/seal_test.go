@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/seal"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestSealer(t *testing.T) {
@@ -14,9 +15,7 @@ func TestSealer(t *testing.T) {
 			keys = append(keys, []byte(s))
 		}
 		s, err := seal.New(purpose, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return s
 	}
 	const old, fresh = "0123456789abcdef", "fedcba9876543210"

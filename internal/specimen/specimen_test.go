@@ -8,6 +8,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Every sample and specimen has the requested format.
@@ -18,9 +19,7 @@ func TestSample(t *testing.T) {
 			t.Run(name+"/"+string(f), func(t *testing.T) {
 				t.Parallel()
 				s := make(t, f)
-				if err := format.Check(f, s.Reader(), s.Size()); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, format.Check(f, s.Reader(), s.Size()))
 				got := format.Sniff(s.Reader(), s.Size())
 				switch f {
 				case format.MD, format.CSV, format.TSV, format.JSON:
@@ -82,9 +81,7 @@ func TestLocked(t *testing.T) {
 					t.Errorf("check: %v", err)
 				}
 			default:
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 			}
 			b, _ := s.Bytes()
 			var wide []byte

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/ssimulacra"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var dump = flag.String("dump", "", "write the pictures of TestReference to this directory")
@@ -130,9 +131,7 @@ func TestReference(t *testing.T) {
 				write(t, filepath.Join(*dump, name+".b.png"), b)
 			}
 			got, err := ssimulacra.Score(a, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			if math.Abs(got-tt.want) > 0.05 {
 				t.Errorf("score %.5f, want %.5f", got, tt.want)
 			}
@@ -155,9 +154,7 @@ func write(t *testing.T, path string, s raster.Samples) {
 	if err == nil {
 		err = errors.Join(png.Encode(f, m), f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 }
 
 // Several crops count as one picture: the crops of a picture have about the score of
@@ -177,22 +174,16 @@ func TestCrops(t *testing.T) {
 	}
 	a := scene(size, size)
 	ref, err := ssimulacra.NewReference(quarters(a)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	score := func(crops []raster.Samples) float64 {
 		s, err := ref.Score(crops...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return s
 	}
 	for name, change := range changes {
 		b := change(a)
 		whole, err := ssimulacra.Score(a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if got := score(quarters(b)); got > whole+0.1 || got < whole-(100-whole)/6 {
 			t.Errorf("%s: quarters %.2f, whole %.2f", name, got, whole)
 		}
@@ -214,9 +205,7 @@ func TestErrors(t *testing.T) {
 	}
 	a := scene(16, 16)
 	ref, err := ssimulacra.NewReference(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for name, crops := range map[string][]raster.Samples{
 		"no crops": nil, "other size": {scene(16, 17)}, "ink": {{Width: 16, Height: 16, Components: 4, Pix: make([]byte, 1024)}},
 		"short": {{Width: 16, Height: 16, Components: 3, Pix: make([]byte, 3)}},
@@ -230,9 +219,7 @@ func TestErrors(t *testing.T) {
 func BenchmarkScore(b *testing.B) {
 	a := scene(512, 512)
 	ref, err := ssimulacra.NewReference(a)
-	if err != nil {
-		b.Fatal(err)
-	}
+	systest.NoError(b, err)
 	c := changes["noise"](a)
 	b.SetBytes(512 * 512)
 	for b.Loop() {

@@ -1,12 +1,17 @@
-// Package systest has what the tests of several packages need from the system: other programs,
-// free ports, a proxy between two peers, and waiting for an event.
+// Package systest has what the tests of several packages need: checks of errors, files, requests,
+// other programs, free ports, a proxy between two peers, and waiting for an event.
 package systest
 
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +49,23 @@ func Build(path, target string, flags ...string) error {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(argv, " "), err, out)
 	}
 	return nil
+}
+
+// MainWith builds a program of this module, sets *path to it, runs the tests of a package and exits.
+// target is the folder of the program, relative to that of the tests.
+func MainWith(m *testing.M, path *string, target string) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "tests-")
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		*path = filepath.Join(dir, filepath.Base(target))
+		if err := Build(*path, target); err != nil {
+			log.Fatal(err)
+		}
+		return m.Run()
+	}())
 }
 
 // patience is how long Until waits: longer than anything takes on a busy machine.
@@ -103,4 +125,47 @@ func Proxy(t testing.TB, to string, carry func(client, server *net.TCPConn)) str
 		}
 	}()
 	return ln.Addr().String()
+}
+
+// NoError ends the test if err is not nil. It costs nothing in the loop of a benchmark.
+func NoError(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// Check fails the test if err is not nil, and the test goes on.
+func Check(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Error(err)
+	}
+}
+
+// ReadFile returns the content of a file. The test ends if that fails.
+func ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	NoError(t, err)
+	return b
+}
+
+// Send sends a request and returns the response with its body, which has been read and closed. The
+// test ends if there is no complete response.
+func Send(t testing.TB, r *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(r)
+	NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	NoError(t, err)
+	return resp, body
+}
+
+// AtEnd calls a function, such as Close, at the end of the test. The test fails if that returns an
+// error.
+func AtEnd(t testing.TB, f func() error) {
+	t.Helper()
+	t.Cleanup(func() { Check(t, f()) })
 }

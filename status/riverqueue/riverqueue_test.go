@@ -53,14 +53,8 @@ type handler func(ctx context.Context, c *status.Claim) status.Outcome
 func newNode(t *testing.T, url string, limits map[string]int, h handler, change func(*status.Config, *riverqueue.Options)) *node {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, db.Close)
 	if limits == nil {
 		limits = map[string]int{"": -1}
 	}
@@ -125,26 +119,20 @@ func (n *node) submit(t *testing.T, owner string, queues ...string) *status.Oper
 		op.Items = append(op.Items, status.Item{Queue: q})
 	}
 	got, err := n.Submit(t.Context(), op)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	n.flush(t)
 	return got
 }
 
 func (n *node) flush(t *testing.T) {
 	t.Helper()
-	if err := n.queue.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, n.queue.Flush(t.Context()))
 }
 
 func (n *node) wait(t *testing.T, op *status.Operation) *status.Operation {
 	t.Helper()
 	got, err := n.Wait(t.Context(), op.Owner, op.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !got.State.Final() {
 		t.Fatalf("operation is %s, want it final", got.State)
 	}
@@ -155,9 +143,7 @@ func (n *node) wait(t *testing.T, op *status.Operation) *status.Operation {
 func (n *node) until(t *testing.T, op *status.Operation, ok func(*status.Operation) bool) *status.Operation {
 	t.Helper()
 	for got, err := range n.Watch(t.Context(), op.Owner, op.ID) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if ok(got) {
 			return got
 		}
@@ -169,9 +155,7 @@ func (n *node) until(t *testing.T, op *status.Operation, ok func(*status.Operati
 // count returns the result of a query for one number.
 func (n *node) count(t *testing.T, text string) (v int) {
 	t.Helper()
-	if err := n.db.Pool().QueryRow(t.Context(), text).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, n.db.Pool().QueryRow(t.Context(), text).Scan(&v))
 	return v
 }
 
@@ -329,9 +313,7 @@ func (s refusals) Claim(ctx context.Context, ref status.Ref, worker string, leas
 
 func (n *node) limit(t *testing.T, owner string, parallel int) {
 	t.Helper()
-	if err := n.db.Accounts().Create(t.Context(), &account.Account{ID: owner, Limits: account.Limits{Parallel: parallel}}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, n.db.Accounts().Create(t.Context(), &account.Account{ID: owner, Limits: account.Limits{Parallel: parallel}}))
 }
 
 // TestParallelLimit submits many items of an account with a limit to two queues on two
@@ -422,9 +404,7 @@ func TestTurns(t *testing.T) {
 		mu.Unlock()
 		// An owner's next ticket is promoted some milliseconds after one of its items
 		// has finished, when the following item has started.
-		if err := worker.queue.Flush(ctx); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, worker.queue.Flush(ctx))
 		return status.Outcome{}
 	}, nil)
 	worker.run(t, 0)
@@ -461,9 +441,7 @@ func TestDrawnWhileIssued(t *testing.T) {
 		}
 	}
 	tx, err := n.db.Pool().Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1)`); err != nil {
 		t.Fatal(err)
@@ -475,9 +453,7 @@ func TestDrawnWhileIssued(t *testing.T) {
 	if free := n.count(t, `SELECT count(*) FROM (SELECT FROM river_job WHERE state = 'available' FOR UPDATE SKIP LOCKED) AS j`); free != 1 {
 		t.Errorf("%d tickets can be drawn, want that of the first item", free)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, tx.Commit(t.Context()))
 	n.flush(t)
 	if first := n.count(t, `SELECT priority FROM river_job ORDER BY id LIMIT 1`); first != 1 {
 		t.Errorf("the ticket of the first item has priority %d, want 1", first)
@@ -660,18 +636,14 @@ func TestTakenAtTheEnd(t *testing.T) {
 	op := n.submit(t, "alice", "pdf")
 	n.until(t, op, running)
 	tx, err := n.db.Pool().Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	if tag, err := tx.Exec(t.Context(), `UPDATE river_job SET state = 'discarded', finalized_at = now() WHERE state = 'running'`); err != nil || tag.RowsAffected() != 1 {
 		t.Fatal(tag, err)
 	}
 	close(end)
 	pgtest.UntilLocked(t, n.db.Pool(), "JobSetState")
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, tx.Commit(t.Context()))
 	if got := n.wait(t, op); got.Items[0].State != status.Completed {
 		t.Errorf("item is %+v", got.Items[0])
 	}
@@ -761,32 +733,24 @@ func TestStopWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Own(t)
 	url := server.Database(t)
-	if err := prepare(url); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, prepare(url))
 	first := newNode(t, url, map[string]int{"pdf": 2}, obey, quick)
 	stop := first.run(t, 0)
 	op := first.submit(t, "alice", "pdf", "pdf", "pdf")
 	first.until(t, op, func(op *status.Operation) bool { return running(op) && op.Items[1].State == status.Running })
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, server.Freeze())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		stop()
-		if err := first.db.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, first.db.Close())
 	}()
 	select {
 	case <-stopped:
 	case <-time.After(90 * time.Second): // a quarter of it is enough
 		t.Error("the node waits for the database")
 	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, server.Thaw())
 	<-stopped
 	second := newNode(t, url, map[string]int{"pdf": 2}, nil, quick)
 	second.run(t, 0)
@@ -827,14 +791,10 @@ func TestOutage(t *testing.T) {
 		}
 		return n == 4
 	})
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, server.Kill())
 	down := time.Now()
 	systest.Until(t, "all leases lapse", func() bool { return time.Since(down) > lease })
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, server.Up())
 	untilRounds(t, nodes...)
 	close(back)
 	var got *status.Operation
@@ -857,9 +817,7 @@ func TestOutage(t *testing.T) {
 func TestNew(t *testing.T) {
 	t.Parallel()
 	lite, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer lite.Close()
 	if _, err := riverqueue.New(t.Context(), lite, nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error is %v, want one that matches errors.ErrUnsupported", err)
@@ -881,9 +839,7 @@ func TestNew(t *testing.T) {
 	}
 	wg.Wait()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer db.Close()
 	for _, o := range []riverqueue.Options{{Tickets: -1}, {OverflowWait: -1}} {
 		if _, err := riverqueue.New(t.Context(), db, &o); err == nil {

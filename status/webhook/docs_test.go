@@ -20,10 +20,7 @@ import (
 // snippet returns the program in docs/webhooks.md in the given language.
 func snippet(t *testing.T, language string) string {
 	t.Helper()
-	doc, err := os.ReadFile("../../docs/webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := systest.ReadFile(t, "../../docs/webhooks.md")
 	_, rest, ok := strings.Cut(string(doc), "\n```"+language+"\n")
 	code, _, end := strings.Cut(rest, "\n```\n")
 	if !ok || !end {
@@ -39,23 +36,17 @@ func TestReceivers(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T, dir string) *exec.Cmd{
 		"go": func(t *testing.T, dir string) *exec.Cmd {
 			path := filepath.Join(dir, "receiver")
-			if err := systest.Build(path, "../../examples/webhooks"); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, systest.Build(path, "../../examples/webhooks"))
 			return exec.CommandContext(t.Context(), path)
 		},
 		"node": func(t *testing.T, dir string) *exec.Cmd {
 			path := filepath.Join(dir, "receiver.mjs")
-			if err := os.WriteFile(path, []byte(snippet(t, "js")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(path, []byte(snippet(t, "js")), 0o600))
 			return exec.CommandContext(t.Context(), "node", path)
 		},
 		"python": func(t *testing.T, dir string) *exec.Cmd {
 			path := filepath.Join(dir, "receiver.py")
-			if err := os.WriteFile(path, []byte(snippet(t, "python")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(path, []byte(snippet(t, "python")), 0o600))
 			return exec.CommandContext(t.Context(), "/usr/bin/python3", path)
 		},
 	} {
@@ -67,9 +58,7 @@ func TestReceivers(t *testing.T) {
 			url := "http://" + addr + "/"
 			e, old := create(t, w, "alice", url)
 			fresh, err := w.Rotate(t.Context(), "alice", e.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			// This receiver gets every delivery too, so that the test can tamper with
 			// it.
 			spy := receive(t, nil)
@@ -80,9 +69,7 @@ func TestReceivers(t *testing.T) {
 			_, port, _ := net.SplitHostPort(addr)
 			cmd.Env = append(os.Environ(), "ADDR="+addr, "PORT="+port, "WEBHOOK_SECRETS="+old)
 			cmd.Stdout = &out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, cmd.Start())
 			t.Cleanup(func() {
 				cmd.Process.Kill()
 				cmd.Wait()
@@ -170,9 +157,7 @@ func post(t *testing.T, url string, h http.Header, body []byte, forge func(http.
 	h = h.Clone()
 	body = forge(h, bytes.Clone(body))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for name, v := range h {
 		if strings.HasPrefix(strings.ToLower(name), "webhook-") || strings.HasPrefix(name, "X-") {
 			req.Header[name] = v

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -94,12 +95,8 @@ func TestKill(t *testing.T) {
 		cmd.Env = append(os.Environ(), killedEnv+"="+path, killedEnv+"_URL="+r.URL)
 		cmd.Stderr = os.Stderr
 		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
+		systest.NoError(t, cmd.Start())
 		lines := 0
 		for sc := bufio.NewScanner(stdout); sc.Scan(); {
 			ended[strings.TrimSpace(sc.Text())] = true
@@ -117,16 +114,12 @@ func TestKill(t *testing.T) {
 	db := openDB(t, sqlstore.Options{Path: path, Exclusive: true})
 	w := newHooks(t, db, func(c *webhook.Config) { c.Exclusive = true })
 	before, err := w.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	healed.Store(true)
 	run(t, w)
 	wait(t, "an empty outbox", func() bool {
 		list, err := w.Deliveries(t.Context(), "alice", webhook.Query{State: webhook.Pending, Limit: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, d := range list {
 			if time.Until(d.Next) > time.Minute {
 				if _, err := w.Replay(t.Context(), "alice", d.ID); err != nil {

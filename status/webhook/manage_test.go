@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -17,9 +18,7 @@ func TestManage(t *testing.T) {
 		w := newHooks(t, db, nil)
 		ctx := t.Context()
 		e, _, err := w.Create(ctx, "alice", webhook.NewEndpoint{URL: "http://127.0.0.1:9/a", Description: "shop", Events: []string{webhook.OperationFailed, webhook.OperationCompleted}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if e.ID == "" || e.Account != "alice" || e.Description != "shop" || !slices.Equal(e.Events, []string{webhook.OperationCompleted, webhook.OperationFailed}) || !e.Disabled.IsZero() || time.Since(e.Created) > time.Hour {
 			t.Errorf("endpoint is %+v", e)
 		}
@@ -70,9 +69,7 @@ func TestManage(t *testing.T) {
 		var ids []string
 		for before := ""; ; {
 			page, err := w.Deliveries(ctx, "alice", webhook.Query{Before: before, Limit: 2})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, d := range page {
 				ids = append(ids, d.ID)
 			}
@@ -95,9 +92,7 @@ func TestManage(t *testing.T) {
 		if err != nil || changed.URL != url || len(changed.Events) != 0 || changed.Description != "shop" {
 			t.Errorf("endpoint is %+v, error %v", changed, err)
 		}
-		if err := w.Delete(ctx, "alice", e.ID); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, w.Delete(ctx, "alice", e.ID))
 		if err := w.Delete(ctx, "alice", e.ID); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -33,9 +34,7 @@ func TestRest(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
 		for _, id := range []string{"alice", "bob"} {
-			if err := db.Accounts().Create(t.Context(), &account.Account{ID: id, Created: time.Now()}); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, db.Accounts().Create(t.Context(), &account.Account{ID: id, Created: time.Now()}))
 		}
 		w := newHooks(t, db, func(c *webhook.Config) {
 			c.Schedule = []time.Duration{time.Hour, time.Hour}
@@ -83,9 +82,7 @@ func TestRest(t *testing.T) {
 			t.Error("what has ended while the account is disabled was not recorded")
 		}
 		byHand, err := w.Test(t.Context(), "alice", late.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := w.Replay(t.Context(), "alice", retried); err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +146,7 @@ func TestSweep(t *testing.T) {
 		left := func() (accounts string) {
 			for _, a := range []string{"done", "forgotten", "late"} {
 				list, err := w.Deliveries(t.Context(), a, webhook.Query{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				for range list {
 					accounts += a + " "
 				}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -96,9 +97,7 @@ func TestSchedule(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	db := openDB(t, sqlstore.Options{Path: path, Exclusive: true})
 	other, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer other.Close()
 	w := newHooks(t, db, func(c *webhook.Config) { c.Schedule = nil })
 	r := receive(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) })
@@ -344,9 +343,7 @@ func TestRotate(t *testing.T) {
 	}
 	// The secret before the last one no longer signs.
 	newest, err := w.Rotate(t.Context(), "alice", e.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	one(t, db, "alice", "op2")
 	m = r.wait(t, 2)[1]
 	if verify(t, m, old) == nil || verify(t, m, fresh) != nil || verify(t, m, newest) != nil {
@@ -361,9 +358,7 @@ func TestRotated(t *testing.T) {
 	r := receive(t, nil)
 	e, old := create(t, w, "alice", r.URL, webhook.OperationCompleted)
 	fresh, err := w.Rotate(t.Context(), "alice", e.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	wait(t, "the end of the old secret", func() bool {
 		e, err := w.Get(t.Context(), "alice", e.ID)
 		return err == nil && e.PreviousSecretUntil.IsZero()
@@ -385,18 +380,14 @@ func TestSealed(t *testing.T) {
 	w := newHooks(t, db, nil)
 	e, secret := create(t, w, "alice", r.URL, webhook.OperationCompleted)
 	row, err := db.Webhooks().Get(t.Context(), "alice", e.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(row.Secret) < 48 || strings.Contains(secret, string(row.Secret)) {
 		t.Errorf("the secret is kept as %q", row.Secret)
 	}
 	both := newHooks(t, db, func(c *webhook.Config) { c.Secrets = [][]byte{other, secrets()[0]} })
 	stop := run(t, both)
 	one(t, db, "alice", "op1")
-	if err := verify(t, r.wait(t, 1)[0], secret); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, verify(t, r.wait(t, 1)[0], secret))
 	stop()
 
 	wrong := newHooks(t, db, func(c *webhook.Config) { c.Secrets, c.Schedule = [][]byte{other}, []time.Duration{time.Hour} })
@@ -485,9 +476,7 @@ func TestTest(t *testing.T) {
 		}
 		run(t, w)
 		d, err := w.Test(t.Context(), "alice", e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		m := r.wait(t, 1)[0]
 		if b := m.decode(t); b.Type != webhook.TestType || m.id() != d.ID || verify(t, m, secret) != nil {
 			t.Errorf("message %s with id %q", m.body, m.id())

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -175,9 +176,7 @@ func (s *sender) round(ctx context.Context) (next time.Duration, err error) {
 
 func clone(m map[string]int) map[string]int {
 	c := make(map[string]int, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
+	maps.Copy(c, m)
 	return c
 }
 
@@ -311,7 +310,7 @@ func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte
 	return body, err
 }
 
-// explain tells the account why there was no response. It does not reveal addresses
+// explain returns the reason, for the account, why there was no response. It does not reveal addresses
 // inside the server's network.
 func (w *Webhooks) explain(err error) string {
 	var dns *net.DNSError

@@ -9,6 +9,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -23,15 +24,11 @@ func TestVerify(t *testing.T) {
 		other  = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 	)
 	lib, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	now, body := time.Now(), []byte(`{"type":"operation.completed"}`)
 	signed := func(at time.Time) http.Header {
 		s, err := lib.Sign("msg_1", at, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		h := make(http.Header)
 		h.Set("webhook-id", "msg_1")
 		h.Set("webhook-timestamp", itoa(at.Unix()))
@@ -96,12 +93,8 @@ func TestVerify(t *testing.T) {
 func signature(t *testing.T, secret, id string, at time.Time, body []byte) string {
 	t.Helper()
 	lib, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s, err := lib.Sign(id, at, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return s
 }

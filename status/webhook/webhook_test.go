@@ -52,14 +52,8 @@ func openSQLite(t testing.TB) *sqlstore.DB {
 func openDB(t testing.TB, o sqlstore.Options) *sqlstore.DB {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, db.Close)
 	return db
 }
 
@@ -83,9 +77,7 @@ func eachDatabase(t *testing.T, f func(t *testing.T, db *sqlstore.DB)) {
 func newHooks(t testing.TB, db *sqlstore.DB, change func(*webhook.Config)) *webhook.Webhooks {
 	t.Helper()
 	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	cfg := webhook.Config{
 		Store: db.Webhooks(), Secrets: secrets(), Allow: loopback, Poll: 50 * time.Millisecond,
 		Schedule: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond},
@@ -97,9 +89,7 @@ func newHooks(t testing.TB, db *sqlstore.DB, change func(*webhook.Config)) *webh
 		change(&cfg)
 	}
 	w, err := webhook.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return w
 }
 
@@ -197,9 +187,7 @@ func (r *receiver) wait(t testing.TB, n int) []message {
 func create(t testing.TB, w *webhook.Webhooks, account, url string, events ...string) (*webhook.Endpoint, string) {
 	t.Helper()
 	e, secret, err := w.Create(t.Context(), account, webhook.NewEndpoint{URL: url, Events: events})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return e, secret
 }
 
@@ -211,18 +199,14 @@ func submit(t testing.TB, db *sqlstore.DB, owner, id string, n int) *status.Oper
 		op.Items = append(op.Items, status.Item{Queue: "pdf", Inputs: []status.File{{Key: fmt.Sprintf("%s-in%d", id, i), Name: "report.docx", Size: 7}}})
 	}
 	got, err := db.Operations().Create(t.Context(), op)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return got
 }
 
 func claim(t testing.TB, db *sqlstore.DB, id string, i int) *status.Claim {
 	t.Helper()
 	c, err := db.Operations().Claim(t.Context(), status.Ref{Operation: id, Index: i}, "w", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return c
 }
 
@@ -244,18 +228,14 @@ func one(t testing.TB, db *sqlstore.DB, owner, id string) {
 func verify(t testing.TB, m message, secret string) error {
 	t.Helper()
 	wh, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return wh.Verify(m.body, m.header)
 }
 
 func delivery(t testing.TB, w *webhook.Webhooks, account, id string) (*webhook.Delivery, []webhook.Attempt) {
 	t.Helper()
 	d, attempts, err := w.Delivery(t.Context(), account, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return d, attempts
 }
 
@@ -343,9 +323,7 @@ func TestEnds(t *testing.T) {
 		e, _ := create(t, w, "alice", "http://127.0.0.1:9/")
 		types := func(op string) (got []string) {
 			list, err := w.Deliveries(t.Context(), "alice", webhook.Query{Endpoint: e.ID, Limit: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, d := range list {
 				if d.Operation == op {
 					got = append(got, d.Type)
@@ -405,9 +383,7 @@ func TestEnds(t *testing.T) {
 		// Queued for too long, and run for too long.
 		op := submit(t, db, "alice", "expired", 1)
 		tracker, err := status.New(status.Config{Store: ops, QueueTimeout: time.Nanosecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		wait(t, "time to pass", func() bool { return time.Since(op.Created) > 5*time.Millisecond })
 		if _, _, err := tracker.Sweep(t.Context()); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/worker"
 	"github.com/filewright/filewright/upload"
@@ -171,44 +172,34 @@ func TestLongOutage(t *testing.T) {
 					time.Sleep(d)
 					return errors.Join(err, job.WriteBytes("result.txt", []byte("done")))
 				}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				blobs, operations := memblob.New(), status.NewMemStore()
 				w, err := worker.New(worker.Config{
 					Actions: reg, Blobs: blobsAway{blobs, bucket}, TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 					Uploads:    upload.Options{Store: filesAway{new(upload.MemStore), database}},
 					Operations: status.Config{Store: operationsAway{operations, database}, Exclusive: true, MaxAttempts: 1, Limits: map[string]int{"": 4}},
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- w.Run(ctx) }()
 				defer func() {
 					stop()
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
+					systest.Check(t, <-done)
 				}()
 				// The first four are running when the outage starts; the last of
 				// them finishes after it.
 				const n = 10
 				for i := range n {
 					d := []string{"7s", "1m", "9m", "11m"}[i%4]
-					if err := submit(ctx, w, w, fmt.Sprint(i), "hello", map[string]any{"time": d}); err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, submit(ctx, w, w, fmt.Sprint(i), "hello", map[string]any{"time": d}))
 				}
 				time.Sleep(time.Until(to) - time.Second)
 				synctest.Wait()
 				waiting := 0
 				for i := range n {
 					op, err := operations.Get(ctx, fmt.Sprint(i))
-					if err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, err)
 					if op.State.Final() {
 						t.Errorf("operation %d is final in the outage: %+v", i, op.Items[0])
 					}
@@ -222,9 +213,7 @@ func TestLongOutage(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				for i := range n {
 					op, err := final(ctx, w, fmt.Sprint(i))
-					if err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, err)
 					if it := op.Items[0]; it.State != status.Completed || it.Attempt != 1 || len(it.Results) != 1 || it.Waiting != nil {
 						t.Errorf("operation %d: %+v", i, it)
 					}
@@ -235,9 +224,7 @@ func TestLongOutage(t *testing.T) {
 				}
 				objects := 0
 				for _, err := range blobs.List(ctx, "files/") {
-					if err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, err)
 					objects++
 				}
 				if objects != 2*n {
@@ -259,25 +246,17 @@ func TestStopIsNoFailure(t *testing.T) {
 			<-ctx.Done()
 			return fileops.Fail(fileops.ErrEngine, ctx.Err(), "the engine has ended")
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		log, operations := new(logtest.Buffer), status.NewMemStore()
 		w, err := worker.New(worker.Config{Actions: reg, Drain: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)), Operations: status.Config{Store: operations}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- w.Run(ctx) }()
-		if err := submit(t.Context(), w, w, "1", "hello", nil); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, submit(t.Context(), w, w, "1", "hello", nil))
 		synctest.Wait()
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-done)
 		op, err := operations.Get(t.Context(), "1")
 		if it := op.Items[0]; err != nil || it.State != status.Queued || it.Attempt != 0 || it.Restarts != 0 || it.Waiting != nil || it.Claims != 1 {
 			t.Errorf("the item is %+v, %v; want it queued again, at no attempt", it, err)
@@ -285,9 +264,7 @@ func TestStopIsNoFailure(t *testing.T) {
 		all := prometheus.NewPedanticRegistry()
 		all.MustRegister(w.Collectors()...)
 		families, err := all.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, f := range families {
 			switch f.GetName() {
 			case "filewright_item_failures_total", "filewright_item_attempts_lost_total", "filewright_item_seconds":

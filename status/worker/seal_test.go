@@ -3,6 +3,7 @@ package worker
 import (
 	"testing"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -11,9 +12,7 @@ import (
 func TestResultKeysAreThoseOfAClaim(t *testing.T) {
 	t.Parallel()
 	s, err := newResultKeys([]byte("0123456789abcdef"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	seen := make(map[string]bool)
 	for _, op := range []string{"a", "b"} {
 		for index := range 3 {

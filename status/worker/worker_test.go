@@ -16,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/internal/worktime"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/worker"
@@ -114,9 +115,7 @@ func TestSharedSecret(t *testing.T) {
 		w, err := worker.New(worker.Config{
 			Actions: shout(), Blobs: blobs, TempDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)), Uploads: upload.Options{Secrets: secrets},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return w
 	}
 	w := create(bytes.Repeat([]byte{8}, 32), secret) // the secret is being replaced
@@ -142,9 +141,7 @@ func TestSharedSecret(t *testing.T) {
 		{friend, "late", map[string]any{"fail": "late"}, status.Failed, "corrupt_input"},
 		{stranger, "sealed", nil, status.Failed, "internal_error"},
 	} {
-		if err := submit(t.Context(), w, tt.sealer, tt.id, "hello", tt.args); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, submit(t.Context(), w, tt.sealer, tt.id, "hello", tt.args))
 		op, err := final(t.Context(), w, tt.id)
 		if err != nil || op.State != tt.state {
 			t.Fatalf("%s: %+v, %v\n%s", tt.id, op, err, &log)
@@ -159,9 +156,7 @@ func TestSharedSecret(t *testing.T) {
 	// Results that an attempt registered before it failed are removed.
 	var names []string
 	for i, err := range blobs.List(t.Context(), "files/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		names = append(names, i.Key)
 	}
 	if len(names) != 4+2 { // four inputs and the results of two operations
@@ -184,15 +179,11 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	w, err := worker.New(worker.Config{Actions: shout(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	defer func() { stop(); <-done }()
-	if err := submit(ctx, w, w, "1", "hello", map[string]any{"warn": "UTF-8, perhaps"}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, submit(ctx, w, w, "1", "hello", map[string]any{"warn": "UTF-8, perhaps"}))
 	op, err := final(ctx, w, "1")
 	want := []status.Warning{{Code: "encoding_guessed", Message: "UTF-8, perhaps"}}
 	if err != nil || !slices.Equal(op.Items[0].Warnings, want) {
@@ -227,31 +218,23 @@ func TestTimeIsWork(t *testing.T) {
 				return ctx.Err()
 			}
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		w, err := worker.New(worker.Config{Actions: reg, Log: slog.New(slog.DiscardHandler), Operations: status.Config{Limits: map[string]int{"": 3}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- w.Run(ctx) }()
 		defer func() { stop(); <-done }()
 		start := time.Now()
 		for how := range share {
-			if err := submit(ctx, w, w, how, "hello", map[string]any{"how": how}); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, submit(ctx, w, w, how, "hello", map[string]any{"how": how}))
 		}
 		for how, want := range map[string]struct {
 			code  string
 			after time.Duration
 		}{"works": {"timeout", 30 * time.Minute}, "hangs": {"timeout", 150 * time.Minute}, "starved": {"", 4 * time.Hour}} {
 			op, err := final(ctx, w, how)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			it, code := op.Items[0], ""
 			if it.Error != nil {
 				code = it.Error.Code

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -192,27 +193,19 @@ func testMissing(t *testing.T, s upload.Store) {
 func testCopies(t *testing.T, s upload.Store) {
 	f := file("a")
 	created, err := s.Create(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	f.Name, created.Name = "changed", "changed"
 	var kept *upload.File
 	updated, err := s.Update(t.Context(), "a", func(f *upload.File) error {
 		kept = f
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	got, err := s.Get(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	updated.Name, kept.Name, got.Name = "changed", "changed", "changed"
 	for f, err := range s.ExpiredBefore(t.Context(), start.Add(2*time.Hour)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		f.Name = "changed"
 	}
 	want(t, s, file("a"))
@@ -280,13 +273,9 @@ func testDelete(t *testing.T, s upload.Store) {
 	create(t, s, f)
 	create(t, s, file("b"))
 	for _, key := range []string{"a", "b"} {
-		if err := s.AddPart(t.Context(), key, upload.Part{Number: 1, ETag: key}); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.AddPart(t.Context(), key, upload.Part{Number: 1, ETag: key}))
 	}
-	if err := s.Delete(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Delete(t.Context(), "a"))
 	_, err := s.Get(t.Context(), "a")
 	wantErr(t, "Get after Delete", err, fs.ErrNotExist)
 	want(t, s, file("b"))
@@ -360,9 +349,7 @@ func testIdempotencyWindow(t *testing.T, s upload.Store) {
 		t.Errorf("Create after the key has a new owner = %+v, %v", got, err)
 	}
 	// The old record still exists after it lost the key.
-	if err := s.Delete(t.Context(), "old"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Delete(t.Context(), "old"))
 	if got, err := s.Create(t.Context(), at("within", 25*time.Hour)); err != nil || !same(got, fresh) {
 		t.Errorf("Create after the old record was deleted = %+v, %v", got, err)
 	}
@@ -419,9 +406,7 @@ func testParts(t *testing.T, s upload.Store) {
 	for _, n := range []int{10, 2, 10_000, 1, 9, 100} {
 		p := upload.Part{Number: n, ETag: fmt.Sprintf("%032x", n), Size: int64(n) << 33, Staged: n%2 == 0}
 		all = append(all, p)
-		if err := s.AddPart(t.Context(), "a", p); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.AddPart(t.Context(), "a", p))
 	}
 	slices.SortFunc(all, func(a, b upload.Part) int { return a.Number - b.Number })
 	wantParts(t, s, "a", all...)
@@ -431,9 +416,7 @@ func testParts(t *testing.T, s upload.Store) {
 	all[1] = upload.Part{Number: 2, ETag: "new", Size: 0, Staged: false, Revision: 1<<31 - 1}
 	all[2] = upload.Part{Number: 9, ETag: "new", Size: 1, Staged: true}
 	for _, p := range all[1:3] {
-		if err := s.AddPart(t.Context(), "a", p); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.AddPart(t.Context(), "a", p))
 	}
 	wantParts(t, s, "a", all...)
 	want(t, s, file("a"))
@@ -469,9 +452,7 @@ func testPartsConcurrent(t *testing.T, s upload.Store) {
 func expired(t *testing.T, s upload.Store, at time.Time) (keys []string) {
 	t.Helper()
 	for f, err := range s.ExpiredBefore(t.Context(), at) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		keys = append(keys, f.Key)
 	}
 	return keys
@@ -531,9 +512,7 @@ func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
 	seen := make(map[string]int)
 	at := start.Add(time.Hour)
 	for f, err := range s.ExpiredBefore(t.Context(), at) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		seen[f.Key]++
 		switch len(seen) % 3 {
 		case 0:
@@ -546,9 +525,7 @@ func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
 		case 2:
 			_, err = s.Get(t.Context(), f.Key)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	if len(seen) != n {
 		t.Errorf("%d of %d records are seen", len(seen), n)
@@ -589,9 +566,7 @@ func testExpire(t *testing.T, s upload.Store) {
 	expire := func(keys []string, until time.Time) (ended []string) {
 		t.Helper()
 		all, err := s.Expire(t.Context(), keys, at, until)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, f := range all {
 			if !same(f, files[f.Key]) {
 				t.Errorf("Expire returns %+v\nwant %+v", f, files[f.Key])
@@ -615,9 +590,7 @@ func testExpire(t *testing.T, s upload.Store) {
 		t.Errorf("Expire of the same = %q", got)
 	}
 	there, err := s.GetAll(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for i, key := range keys {
 		want := files[key]
 		switch {
@@ -654,9 +627,7 @@ func testOpenSessions(t *testing.T, s upload.Store) {
 	}
 	seen := make(map[string]bool)
 	for f, err := range s.OpenSessions(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if !want[f.Key] || seen[f.Key] || f.State != upload.Open {
 			t.Errorf("OpenSessions yields %s in state %s; seen before: %t", f.Key, f.State, seen[f.Key])
 		}
@@ -687,9 +658,7 @@ func testNewestReady(t *testing.T, s upload.Store) {
 	newest := func(n int) (keys []string) {
 		t.Helper()
 		files, err := s.NewestReady(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		for _, f := range files {
 			keys = append(keys, f.Key)
 		}
@@ -765,26 +734,20 @@ func testAll(t *testing.T, s upload.Store) {
 	}
 	last, seen := "", 0
 	for f, err := range s.All(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if f.Key <= last {
 			t.Fatalf("%s comes after %s", f.Key, last)
 		}
 		last = f.Key
 		if seen++; seen%100 == 0 {
-			if err := s.Delete(t.Context(), f.Key); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, s.Delete(t.Context(), f.Key))
 		}
 	}
 	if seen != n {
 		t.Errorf("All yields %d of %d records", seen, n)
 	}
 	for _, err := range s.All(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		seen--
 		if seen < n/2 {
 			break

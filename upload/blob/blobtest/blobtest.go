@@ -20,6 +20,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 )
 
@@ -195,9 +196,7 @@ func testPutOpen(t *testing.T, s blob.Store) {
 			before := time.Now()
 			// One byte at a time at first, as from a slow network.
 			r := io.MultiReader(iotest.OneByteReader(bytes.NewReader(data[:n/100])), iotest.DataErrReader(bytes.NewReader(data[n/100:])))
-			if err := s.Put(t.Context(), key, r, int64(n)); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, s.Put(t.Context(), key, r, int64(n)))
 			want(t, s, key, data)
 			i, err := blob.Stat(t.Context(), s, key)
 			if err != nil || i.Size != int64(n) || i.ModTime.Before(before.Add(-2*time.Second)) || i.ModTime.After(time.Now().Add(2*time.Second)) {
@@ -230,9 +229,7 @@ func testShortReader(t *testing.T, s blob.Store) {
 func testLongReader(t *testing.T, s blob.Store) {
 	for _, n := range []int64{0, 1, 5} {
 		r := strings.NewReader("abcdefgh")
-		if err := s.Put(t.Context(), "k", r, n); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Put(t.Context(), "k", r, n))
 		want(t, s, "k", []byte("abcdefgh")[:n])
 		if r.Len() != int(8-n) {
 			t.Errorf("Put of %d bytes read %d", n, 8-r.Len())
@@ -313,9 +310,7 @@ func testKeysAreNames(t *testing.T, s blob.Store) {
 		t.Errorf("List = %q\nwant   %q", got, all)
 	}
 	for i, k := range all {
-		if err := s.Delete(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Delete(t.Context(), k))
 		if got := keys(t, s, ""); !slices.Equal(got, all[i+1:]) {
 			t.Fatalf("List after Delete(%q) = %q\nwant %q", k, got, all[i+1:])
 		}
@@ -326,9 +321,7 @@ func testDelete(t *testing.T, s blob.Store) {
 	put(t, s, "d/k", []byte("x"))
 	put(t, s, "d/other", []byte("y"))
 	for range 2 {
-		if err := s.Delete(t.Context(), "d/k"); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Delete(t.Context(), "d/k"))
 		wantMissing(t, s, "d/k")
 	}
 	want(t, s, "d/other", []byte("y"))
@@ -415,12 +408,8 @@ func testListStops(t *testing.T, s blob.Store) {
 	// The objects may be deleted while they are listed.
 	n = 0
 	for i, err := range s.List(t.Context(), "x/") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Delete(t.Context(), i.Key); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
+		systest.NoError(t, s.Delete(t.Context(), i.Key))
 		n++
 	}
 	if got := keys(t, s, ""); n != 10 || got != nil {
@@ -432,9 +421,7 @@ func testContext(t *testing.T, s blob.Store) {
 	put(t, s, "k", []byte("value"))
 	ctx, cancel := context.WithCancel(t.Context())
 	o, err := s.Open(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 
 	// Cancelled in the middle of Put.
@@ -478,13 +465,9 @@ func testReadAt(t *testing.T, s blob.Store) {
 	data := noise(7, 100_000)
 	put(t, s, "k", data)
 	o, err := s.Open(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
-	if err := iotest.TestReader(blob.NewReader(o), data); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, iotest.TestReader(blob.NewReader(o), data))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -514,18 +497,14 @@ func testReaderOutlivesDelete(t *testing.T, s blob.Store) {
 	for _, early := range []bool{true, false} { // whether the path is requested before the change
 		put(t, s, "k", []byte("old value"))
 		o, err := s.Open(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		local, hasPath := o.(blob.LocalObject)
 		path := ""
 		if hasPath && early {
 			path = local.LocalPath()
 		}
 		put(t, s, "k", []byte("new"))
-		if err := s.Delete(t.Context(), "k"); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Delete(t.Context(), "k"))
 		got, err := io.ReadAll(blob.NewReader(o))
 		if err != nil || string(got) != "old value" {
 			t.Errorf("a reader sees %q, %v after Put and Delete", got, err)
@@ -541,9 +520,7 @@ func testReaderOutlivesDelete(t *testing.T, s blob.Store) {
 				t.Errorf("the path is no regular file: %v, %v", link, err)
 			}
 		}
-		if err := o.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, o.Close())
 		if hasPath && early { // the other kind of path may be reused at once
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("after Close the path still exists: %v", err)
@@ -584,9 +561,7 @@ func testAtomicReplace(t *testing.T, s blob.Store) {
 		writers.Go(func() {
 			for i := range 20 {
 				v := version((i*2 + w) % 26)
-				if err := s.Put(t.Context(), "dir/k", iotest.HalfReader(bytes.NewReader(v)), int64(len(v))); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, s.Put(t.Context(), "dir/k", iotest.HalfReader(bytes.NewReader(v)), int64(len(v))))
 			}
 		})
 	}
@@ -604,13 +579,9 @@ func testConcurrent(t *testing.T, s blob.Store) {
 				shared := fmt.Sprintf("s/%d/k", i%3)
 				own := fmt.Sprintf("w%d/x/%d", w, i)
 				for _, k := range []string{shared, own} {
-					if err := s.Put(t.Context(), k, strings.NewReader(k), int64(len(k))); err != nil {
-						t.Error(err)
-					}
+					systest.Check(t, s.Put(t.Context(), k, strings.NewReader(k), int64(len(k))))
 				}
-				if err := s.Delete(t.Context(), shared); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, s.Delete(t.Context(), shared))
 				o, err := s.Open(t.Context(), own)
 				if err != nil {
 					t.Error(err)
@@ -618,9 +589,7 @@ func testConcurrent(t *testing.T, s blob.Store) {
 				}
 				o.Close()
 				for _, err := range s.List(t.Context(), "") {
-					if err != nil {
-						t.Error(err)
-					}
+					systest.Check(t, err)
 				}
 			}
 		})
@@ -647,16 +616,12 @@ func testCompose(t *testing.T, s blob.Store) {
 	if got := keys(t, s, "parts/"); !slices.Equal(got, from) {
 		t.Fatalf("after a failed Compose there are %q", got)
 	}
-	if err := blob.Compose(t.Context(), s, "whole", from); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, blob.Compose(t.Context(), s, "whole", from))
 	want(t, s, "whole", all)
 	if got := keys(t, s, ""); !slices.Equal(got, []string{"whole"}) {
 		t.Errorf("after Compose there are %q", got)
 	}
-	if err := blob.Compose(t.Context(), s, "none", nil); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, blob.Compose(t.Context(), s, "none", nil))
 	want(t, s, "none", nil)
 	wantErr(t, "Compose to an invalid key", blob.Compose(t.Context(), s, "../x", []string{"whole"}), fs.ErrInvalid)
 }
@@ -691,19 +656,13 @@ func testPutFile(t *testing.T, s blob.Store) {
 	path := filepath.Join(dir, "f")
 	write := func(data []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, data, 0o644))
 		old := time.Now().Add(-1000 * time.Hour)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.Chtimes(path, old, old))
 	}
 	for i, n := range []int{10, 0, 3 << 20} {
 		write(noise(uint64(i), n))
-		if err := blob.PutFile(t.Context(), s, "files/k", path); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, blob.PutFile(t.Context(), s, "files/k", path))
 		want(t, s, "files/k", noise(uint64(i), n))
 		if i, err := blob.Stat(t.Context(), s, "files/k"); err != nil || time.Since(i.ModTime) > time.Hour {
 			t.Errorf("the object has the time of the file: %v, %v", i.ModTime, err)
@@ -715,35 +674,23 @@ func testPutFile(t *testing.T, s blob.Store) {
 	// An untrusted engine may have left these in place of its result.
 	write([]byte("target"))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Symlink(path, link))
 	wantErr(t, "PutFile of a symbolic link", blob.PutFile(t.Context(), s, "files/k", link), fs.ErrInvalid)
 	want(t, s, "files/k", noise(2, 3<<20))
 
 	// The stored object must not share its content with a second name of the file.
 	other := filepath.Join(dir, "other")
-	if err := os.Link(path, other); err != nil {
-		t.Fatal(err)
-	}
-	if err := blob.PutFile(t.Context(), s, "files/k", path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(other, []byte("changed"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Link(path, other))
+	systest.NoError(t, blob.PutFile(t.Context(), s, "files/k", path))
+	systest.NoError(t, os.WriteFile(other, []byte("changed"), 0o644))
 	want(t, s, "files/k", []byte("target"))
 
 	// The same holds for the file of an open object.
 	o, err := s.Open(t.Context(), "files/k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	if l, ok := o.(blob.LocalObject); ok {
-		if err := blob.PutFile(t.Context(), s, "files/copy", l.LocalPath()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, blob.PutFile(t.Context(), s, "files/copy", l.LocalPath()))
 		want(t, s, "files/copy", []byte("target"))
 		want(t, s, "files/k", []byte("target"))
 	}
@@ -752,17 +699,11 @@ func testPutFile(t *testing.T, s blob.Store) {
 func testSweep(t *testing.T, s blob.Store) {
 	put(t, s, "k", []byte("x"))
 	a := blob.Assembly{Store: s, ID: "u", Size: 4, Parts: 2}
-	if err := a.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, a.Begin(t.Context()))
 	p1, err := a.WritePart(t.Context(), 1, strings.NewReader("ab"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	o, err := s.Open(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	l, hasPath := o.(blob.LocalObject)
 	if hasPath {
@@ -783,12 +724,8 @@ func testSweep(t *testing.T, s blob.Store) {
 	}
 	want(t, s, "k", []byte("x"))
 	p2, err := a.WritePart(t.Context(), 2, strings.NewReader("cd"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Commit(t.Context(), "u", []blob.AssembledPart{p1, p2}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, a.Commit(t.Context(), "u", []blob.AssembledPart{p1, p2}))
 	want(t, s, "u", []byte("abcd"))
 }
 
@@ -842,9 +779,7 @@ func assemble(t *testing.T, s blob.Store, size int64, sizes []int) {
 	id = id[max(0, len(id)-100):]
 	a := &blob.Assembly{Store: s, ID: id, Size: size, Parts: len(sizes)}
 	for range 2 {
-		if err := a.Begin(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, a.Begin(t.Context()))
 	}
 	whole := noise(uint64(size), int(size))
 	parts := make([]blob.AssembledPart, len(sizes))
@@ -869,9 +804,7 @@ func assemble(t *testing.T, s blob.Store, size int64, sizes []int) {
 			if p, err = a.ReplacePart(t.Context(), old, r, unknown); err != nil || p.Number != i+1 || p.Size != int64(n) || r.Len() != 4 {
 				t.Errorf("part %d = %+v, %v, %d bytes unread; want %d bytes", i+1, p, err, r.Len(), n)
 			}
-			if err := a.DropPart(t.Context(), old); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, a.DropPart(t.Context(), old))
 			parts[i] = p
 		})
 	}
@@ -880,9 +813,7 @@ func assemble(t *testing.T, s blob.Store, size int64, sizes []int) {
 		t.FailNow()
 	}
 	wantMissing(t, s, "files/"+id)
-	if err := a.Commit(t.Context(), "files/"+id, parts); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, a.Commit(t.Context(), "files/"+id, parts))
 	want(t, s, "files/"+id, whole)
 	noLeftovers(t, s, id)
 }
@@ -909,9 +840,7 @@ func testAssemblyReplace(t *testing.T, s blob.Store) {
 		for _, final := range []string{"first", "second", "third"} {
 			id := fmt.Sprint(final, sizes[0])
 			a := &blob.Assembly{Store: s, ID: id, Size: 6000, Parts: 2}
-			if err := a.Begin(ctx); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, a.Begin(ctx))
 			var kept [2]blob.AssembledPart
 			for i, n := range sizes {
 				var err error
@@ -928,13 +857,9 @@ func testAssemblyReplace(t *testing.T, s blob.Store) {
 				_, err = a.ReplacePart(ctx, old, bytes.NewReader(fresh[:2000]), int64(len(fresh)))
 				wantErr(t, "ReplacePart by a short reader", err, io.ErrUnexpectedEOF)
 				p, err := a.ReplacePart(ctx, old, bytes.NewReader(fresh), int64(len(fresh)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if final != "first" {
-					if err := a.DropPart(ctx, old); err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, a.DropPart(ctx, old))
 					old, commit, data = p, p, fresh
 				} else if err := a.DropPart(ctx, p); err != nil {
 					t.Fatal(err)
@@ -943,9 +868,7 @@ func testAssemblyReplace(t *testing.T, s blob.Store) {
 					break
 				}
 			}
-			if err := a.Commit(ctx, "files/"+id, []blob.AssembledPart{commit, kept[1]}); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, a.Commit(ctx, "files/"+id, []blob.AssembledPart{commit, kept[1]}))
 			want(t, s, "files/"+id, append(data, noise(1, sizes[1])...))
 			noLeftovers(t, s, id)
 		}
@@ -956,9 +879,7 @@ func testAssemblyAbort(t *testing.T, s blob.Store) {
 	a := &blob.Assembly{Store: s, ID: "u1", Size: 10, Parts: 2}
 	other := &blob.Assembly{Store: s, ID: "u10", Size: 2, Parts: 2}
 	for _, a := range []*blob.Assembly{a, other} {
-		if err := a.Begin(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, a.Begin(t.Context()))
 	}
 	if _, err := a.WritePart(t.Context(), 1, strings.NewReader("12345678"), 8); err != nil {
 		t.Fatal(err)
@@ -967,22 +888,14 @@ func testAssemblyAbort(t *testing.T, s blob.Store) {
 		t.Fatal(err)
 	}
 	p1, err := other.WritePart(t.Context(), 1, strings.NewReader("ab"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	p2, err := other.WritePart(t.Context(), 2, strings.NewReader(""), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for range 2 {
-		if err := a.Abort(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, a.Abort(t.Context()))
 		noLeftovers(t, s, "u1")
 	}
-	if err := other.Commit(t.Context(), "k", []blob.AssembledPart{p1, p2}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, other.Commit(t.Context(), "k", []blob.AssembledPart{p1, p2}))
 	want(t, s, "k", []byte("ab"))
 }
 
@@ -1003,9 +916,7 @@ func testStager(t *testing.T, store blob.Store) {
 	wantErr(t, "WriteStaged without an area", err, fs.ErrNotExist)
 	wantErr(t, "CommitStaged without an area", s.CommitStaged(ctx, "a", "k", nil), fs.ErrNotExist)
 
-	if err := s.Stage(ctx, "a", 10); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Stage(ctx, "a", 10))
 	for _, r := range [][2]int64{{-1, 1}, {0, 11}, {10, 1}, {11, 0}, {9, 2}, {1 << 62, 1 << 62}, {0, -1}} {
 		read := strings.NewReader("0123456789012")
 		_, err := s.WriteStaged(ctx, "a", r[0], read, r[1])
@@ -1029,9 +940,7 @@ func testStager(t *testing.T, store blob.Store) {
 	wantErr(t, "WriteStaged of a broken reader", err, broken)
 
 	// Staging again keeps the content.
-	if err := s.Stage(ctx, "a", 10); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Stage(ctx, "a", 10))
 	n := 0
 	for i, err := range s.ListStaged(ctx) {
 		if err != nil || i.Key != "a" || i.Size != 10 || time.Since(i.ModTime) > time.Hour {
@@ -1061,26 +970,18 @@ func testStager(t *testing.T, store blob.Store) {
 
 	// Pieces in another order than in the area, with an object among them.
 	pieces := []blob.Piece{{Off: 8, Size: 2}, {Key: "side", Size: 4}, {Off: 0, Size: 4}}
-	if err := s.CommitStaged(ctx, "a", "k", pieces); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.CommitStaged(ctx, "a", "k", pieces))
 	want(t, store, "k", []byte("89SIDE0123"))
 	wantMissing(t, store, "side")
 	noLeftovers(t, store, "a")
 
 	// A part of an area; and replacing an object.
-	if err := s.Stage(ctx, "b", 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Stage(ctx, "b", 1<<20))
 	write("b", 0, "prefix", 6)
-	if err := s.CommitStaged(ctx, "b", "k", []blob.Piece{{Size: 6}}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.CommitStaged(ctx, "b", "k", []blob.Piece{{Size: 6}}))
 	want(t, store, "k", []byte("prefix"))
 
-	if err := s.Stage(ctx, "c", 5); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Stage(ctx, "c", 5))
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	wantErr(t, "CommitStaged", s.CommitStaged(cancelled, "c", "k", []blob.Piece{{Size: 5}}), context.Canceled)
@@ -1088,9 +989,7 @@ func testStager(t *testing.T, store blob.Store) {
 	_, err = s.WriteStaged(cancelled, "c", 0, strings.NewReader("x"), 1)
 	wantErr(t, "WriteStaged", err, context.Canceled)
 	for range 2 {
-		if err := s.AbortStaged(ctx, "c"); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.AbortStaged(ctx, "c"))
 	}
 	wantErr(t, "CommitStaged after AbortStaged", s.CommitStaged(ctx, "c", "k", nil), fs.ErrNotExist)
 	want(t, store, "k", []byte("prefix"))

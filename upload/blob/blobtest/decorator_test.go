@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/blobtest"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -39,9 +40,7 @@ func (u unwrapper) Unwrap() blob.Store { return u.Store }
 func TestDecoratedDirectory(t *testing.T) {
 	t.Parallel()
 	dir, err := fsblob.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { dir.Close() })
 	opened := 0
 	s := counter{dir, &opened}

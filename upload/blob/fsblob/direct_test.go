@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 )
 
@@ -27,9 +28,7 @@ func TestLargeRanges(t *testing.T) {
 	}
 	data := make([]byte, total)
 	rand.NewChaCha8([32]byte{1}).Read(data)
-	if err := s.Stage(ctx, "a", total); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Stage(ctx, "a", total))
 	var wg sync.WaitGroup
 	var off int64
 	var pieces []blob.Piece
@@ -52,13 +51,8 @@ func TestLargeRanges(t *testing.T) {
 	if k, err := s.WriteStaged(ctx, "a", 5, bytes.NewReader(data[5:]), 64<<20+1); k != 64<<20+1 || err != nil {
 		t.Errorf("again: %d, %v", k, err)
 	}
-	if err := s.CommitStaged(ctx, "a", "k", pieces); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "obj", "-k", "k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.CommitStaged(ctx, "a", "k", pieces))
+	b := systest.ReadFile(t, filepath.Join(dir, "obj", "-k", "k"))
 	if !bytes.Equal(b, data) {
 		t.Error("it is not what was written")
 	}
@@ -70,18 +64,14 @@ func TestLargeRangeEnds(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
 	const size = 256 << 20
-	if err := s.Stage(ctx, "a", size); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Stage(ctx, "a", size))
 	for _, n := range []int64{0, 1, 4096, 3<<20 + 5} {
 		data := bytes.Repeat([]byte{byte(n + 1)}, int(n))
 		if k, err := s.WriteStaged(ctx, "a", 7, bytes.NewReader(data), size-7); k != n || err != nil {
 			t.Errorf("of %d bytes: %d, %v", n, k, err)
 		}
 		f, err := os.Open(filepath.Join(dir, "stage", "a"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		got := make([]byte, n)
 		_, err = f.ReadAt(got, 7)
 		if st, serr := f.Stat(); err != nil || serr != nil || st.Size() != size || !bytes.Equal(got, data) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/blobtest"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -24,14 +25,8 @@ import (
 func open(t *testing.T, dir string) *fsblob.Store {
 	t.Helper()
 	s, err := fsblob.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	systest.NoError(t, err)
+	systest.AtEnd(t, s.Close)
 	return s
 }
 
@@ -43,9 +38,7 @@ func TestStore(t *testing.T) {
 func openShared(t *testing.T, dir string) *fsblob.Store {
 	t.Helper()
 	s, err := fsblob.NewShared(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -65,9 +58,7 @@ func TestAway(t *testing.T) {
 			blobtest.RunAway(t, func(t *testing.T) (blob.Store, func()) {
 				dir := t.TempDir()
 				return open(t, dir), func() {
-					if err := os.Rename(filepath.Join(dir, "obj"), filepath.Join(dir, "elsewhere")); err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, os.Rename(filepath.Join(dir, "obj"), filepath.Join(dir, "elsewhere")))
 				}
 			})
 		})
@@ -102,9 +93,7 @@ func files(t *testing.T, dir string) map[string]fs.FileInfo {
 		m[rel] = i
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return m
 }
 
@@ -113,20 +102,12 @@ func TestFiles(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	s := open(t, dir)
-	if err := s.Put(ctx, "files/abcdef", strings.NewReader("x"), 1); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Put(ctx, "files/abcdef", strings.NewReader("x"), 1))
 	src := filepath.Join(t.TempDir(), "result")
-	if err := os.WriteFile(src, []byte("abc"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(src, []byte("abc"), 0o666))
 	before, err := os.Stat(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.PutFile(ctx, "files/xy", src); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, s.PutFile(ctx, "files/xy", src))
 	got := files(t, dir)
 	for _, name := range []string{"obj/=files/-ab/abcdef", "obj/=files/-xy/xy"} {
 		if i := got[name]; i == nil || i.Mode() != 0o600 {
@@ -145,24 +126,16 @@ func TestFiles(t *testing.T) {
 
 	// The usual upload is one file from start to finish.
 	a := blob.Assembly{Store: s, ID: "u", Size: 5, Parts: 2}
-	if err := a.Begin(ctx); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, a.Begin(ctx))
 	staged := files(t, dir)["stage/u"]
 	if staged == nil || staged.Size() != 5 || staged.Mode() != 0o600 {
 		t.Fatalf("staging area: %v", staged)
 	}
 	p2, err := a.WritePart(ctx, 2, strings.NewReader("de"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	p1, err := a.WritePart(ctx, 1, strings.NewReader("abc"), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Commit(ctx, "files/abc", []blob.AssembledPart{p1, p2}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, a.Commit(ctx, "files/abc", []blob.AssembledPart{p1, p2}))
 	if !os.SameFile(staged, files(t, dir)["obj/=files/-ab/abc"]) {
 		t.Error("the staging area was not renamed")
 	}
@@ -172,9 +145,7 @@ func TestFiles(t *testing.T) {
 	if _, err := a.WritePart(ctx, 1, strings.NewReader("abcde"), 5); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Abort(ctx); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, a.Abort(ctx))
 	if err := s.Put(ctx, "files/short", strings.NewReader("x"), 2<<20); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
@@ -192,9 +163,7 @@ func TestNoSpace(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	free, err := s.FreeSpace(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	tooMuch := free + 1<<40
 	r := strings.NewReader("abc")
 	for name, err := range map[string]error{
@@ -222,15 +191,9 @@ func TestSymlinks(t *testing.T) {
 	ctx := t.Context()
 	dir, outside := t.TempDir(), t.TempDir()
 	s := open(t, dir)
-	if err := os.WriteFile(filepath.Join(outside, "xsecret"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "obj/=a"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(dir, "obj/=a/-xs")); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(filepath.Join(outside, "xsecret"), []byte("secret"), 0o600))
+	systest.NoError(t, os.Mkdir(filepath.Join(dir, "obj/=a"), 0o700))
+	systest.NoError(t, os.Symlink(outside, filepath.Join(dir, "obj/=a/-xs")))
 	if _, err := s.Open(ctx, "a/xsecret"); err == nil {
 		t.Error("Open follows a link out of the directory")
 	}
@@ -252,22 +215,14 @@ func TestReopen(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	a := blob.Assembly{Store: s, ID: "u", Size: 6, Parts: 2}
-	if err := a.Begin(ctx); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, a.Begin(ctx))
 	p1, err := a.WritePart(ctx, 1, strings.NewReader("abc"), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Put(ctx, "files/k", strings.NewReader("x"), 1); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, s.Put(ctx, "files/k", strings.NewReader("x"), 1))
 	old := fmt.Sprintf("tmp/%d-ABC", time.Now().Add(-48*time.Hour).Unix())
 	recent := fmt.Sprintf("tmp/%d-ABC", time.Now().Unix())
 	for _, name := range []string{old, recent, "tmp/other"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
 	}
 
 	s = open(t, dir)
@@ -279,20 +234,12 @@ func TestReopen(t *testing.T) {
 		t.Errorf("after Sweep there are %v", got)
 	}
 	a.Store = s
-	if err := a.Begin(ctx); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, a.Begin(ctx))
 	p2, err := a.WritePart(ctx, 2, strings.NewReader("def"), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Commit(ctx, "files/u", []blob.AssembledPart{p1, p2}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, a.Commit(ctx, "files/u", []blob.AssembledPart{p1, p2}))
 	o, err := s.Open(ctx, "files/u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	if b, err := io.ReadAll(blob.NewReader(o)); string(b) != "abcdef" || err != nil {
 		t.Errorf("object is %q, %v", b, err)
@@ -303,13 +250,9 @@ func TestReopen(t *testing.T) {
 func TestObjectFile(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	if err := s.Put(t.Context(), "k", strings.NewReader("content"), 7); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Put(t.Context(), "k", strings.NewReader("content"), 7))
 	o, err := s.Open(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	f := o.(blob.LocalObject).File()
 	if _, err := f.Seek(3, io.SeekStart); err != nil {
@@ -328,15 +271,11 @@ func TestRenamesAndRemovedDirectories(t *testing.T) {
 		wg.Go(func() {
 			for range 40 {
 				key := fmt.Sprintf("parts/same/%d", w)
-				if err := s.Put(t.Context(), key, strings.NewReader("x"), 1); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, s.Put(t.Context(), key, strings.NewReader("x"), 1))
 				if _, err := blob.Stat(t.Context(), s, key); err != nil {
 					t.Error(err)
 				}
-				if err := s.Delete(t.Context(), key); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, s.Delete(t.Context(), key))
 			}
 		})
 	}
@@ -410,9 +349,7 @@ func TestLateWriter(t *testing.T) {
 	late, other := openShared(t, dir), openShared(t, dir)
 	const size = 3 << 20
 	data := bytes.Repeat([]byte("content."), size/8)
-	if err := late.Stage(ctx, "u", size); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, late.Stage(ctx, "u", size))
 	r, w := io.Pipe()
 	broken := errors.New("the client has gone")
 	done := make(chan error)
@@ -426,17 +363,13 @@ func TestLateWriter(t *testing.T) {
 	if n, err := other.WriteStaged(ctx, "u", 0, bytes.NewReader(data), size); n != size || err != nil {
 		t.Fatalf("WriteStaged = %d, %v", n, err)
 	}
-	if err := other.CommitStaged(ctx, "u", "files/u", []blob.Piece{{Size: size}}); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, other.CommitStaged(ctx, "u", "files/u", []blob.Piece{{Size: size}}))
 	w.CloseWithError(broken)
 	if err := <-done; !errors.Is(err, broken) {
 		t.Errorf("late WriteStaged = %v", err)
 	}
 	o, err := other.Open(ctx, "files/u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	got := make([]byte, size)
 	if _, err := o.ReadAt(got, 0); err != nil && err != io.EOF || !bytes.Equal(got, data) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/blobtest"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -27,9 +28,7 @@ func TestLimit(t *testing.T) {
 	put := func(key string, n int) error {
 		return s.Put(ctx, key, strings.NewReader(strings.Repeat("x", n)), int64(n))
 	}
-	if err := put("a", 6); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, put("a", 6))
 	for _, n := range []int{5, 11} {
 		if err := put("b", n); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("Put of %d bytes = %v, want ENOSPC", n, err)
@@ -38,9 +37,7 @@ func TestLimit(t *testing.T) {
 	if err := put("a", 10); err != nil {
 		t.Errorf("replacing an object: %v", err)
 	}
-	if err := s.Delete(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Delete(ctx, "a"))
 	if err := put("b", 10); err != nil {
 		t.Errorf("after Delete: %v", err)
 	}

@@ -108,7 +108,7 @@ func (s *Store) sources(ctx context.Context, keys []string) ([]source, error) {
 			// Not listed: query the object, because a list gives no reason.
 			stat, err := s.c.StatObject(countSilences(ctx), s.bucket, name, minio.StatObjectOptions{})
 			if hasCode(err, minio.NoSuchKey) {
-				// The response to HEAD has no body that tells a missing
+				// The response to HEAD has no body that distinguishes a missing
 				// object from a missing bucket.
 				_, err = s.Stat(ctx, k)
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -35,35 +36,19 @@ func noise(seed, n int) []byte {
 func send(t testing.TB, method string, u *url.URL, body []byte, h http.Header) (int, http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, u.String(), bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range h {
-		req.Header[k] = v
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	maps.Copy(req.Header, h)
+	resp, b := systest.Send(t, req)
 	return resp.StatusCode, resp.Header, b
 }
 
 func content(t testing.TB, s blob.Store, key string) []byte {
 	t.Helper()
 	o, err := s.Open(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	b, err := io.ReadAll(blob.NewReader(o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return b
 }
 
@@ -71,9 +56,7 @@ func content(t testing.TB, s blob.Store, key string) []byte {
 func uploads(t testing.TB, s *s3blob.Store) (n int) {
 	t.Helper()
 	for _, err := range s.ListDirect(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		n++
 	}
 	return n
@@ -82,18 +65,14 @@ func uploads(t testing.TB, s *s3blob.Store) (n int) {
 func begin(t testing.TB, s *s3blob.Store, key string, size int64, parts int) blob.DirectUpload {
 	t.Helper()
 	u, err := s.BeginDirect(t.Context(), key, size, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return u
 }
 
 func presign(t testing.TB, s *s3blob.Store, u blob.DirectUpload, n int, size int64, ttl time.Duration) *url.URL {
 	t.Helper()
 	link, err := s.PresignPart(t.Context(), u, n, size, ttl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return link
 }
 
@@ -137,9 +116,7 @@ func TestDirect(t *testing.T) {
 	}
 	late := presign(t, s, u, 1, -1, time.Hour)
 	for range 2 { // the response to the first may be lost
-		if err := s.CommitDirect(t.Context(), u, parts); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.CommitDirect(t.Context(), u, parts))
 		if !bytes.Equal(content(t, s, "files/a"), data) {
 			t.Fatal("the object is not what was sent")
 		}
@@ -167,9 +144,7 @@ func TestDirectAbort(t *testing.T) {
 		t.Fatalf("%d: %s", code, b)
 	}
 	for range 2 {
-		if err := s.AbortDirect(t.Context(), u); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.AbortDirect(t.Context(), u))
 	}
 	if code, _, _ := send(t, http.MethodPut, link, []byte("0123456789"), nil); code != http.StatusNotFound {
 		t.Errorf("PUT after the end = %d", code)
@@ -276,14 +251,10 @@ func TestLink(t *testing.T) {
 	t.Parallel()
 	s := open(t, config())
 	data := noise(3, 300_000)
-	if err := s.Put(t.Context(), "files/a", bytes.NewReader(data), int64(len(data))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Put(t.Context(), "files/a", bytes.NewReader(data), int64(len(data))))
 	disposition := `attachment; filename="a b.pdf"; filename*=UTF-8''%C3%A4.pdf`
 	link, err := s.Link(t.Context(), "files/a", blob.LinkOptions{TTL: time.Minute, ContentType: "application/pdf", ContentDisposition: disposition})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	code, h, b := send(t, "GET", link, nil, nil)
 	if code != 200 || !bytes.Equal(b, data) || h.Get("Content-Type") != "application/pdf" || h.Get("Content-Disposition") != disposition {
 		t.Errorf("GET = %d, %v, %d bytes", code, h, len(b))
@@ -304,9 +275,7 @@ func TestLarge(t *testing.T) {
 	t.Parallel()
 	data := noise(4, 21*mib+13)
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, data, 0o600))
 	ctx := t.Context()
 	for _, memory := range []int64{0, 9 * mib, 1} {
 		t.Run(fmt.Sprint("memory ", memory), func(t *testing.T) {
@@ -316,9 +285,7 @@ func TestLarge(t *testing.T) {
 			s := open(t, c)
 			before := s.MemoryLeft()
 			r := bytes.NewReader(append(data[:len(data):len(data)], "more"...))
-			if err := s.Put(ctx, "k", struct{ io.Reader }{r}, int64(len(data))); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, s.Put(ctx, "k", struct{ io.Reader }{r}, int64(len(data))))
 			if !bytes.Equal(content(t, s, "k"), data) || r.Len() != 4 {
 				t.Errorf("the object is not what was put; %d bytes are left", r.Len())
 			}
@@ -334,9 +301,7 @@ func TestLarge(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("Put that is cancelled = %v", err)
 			}
-			if err := s.PutFile(ctx, "f", path); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, s.PutFile(ctx, "f", path))
 			for _, k := range []string{"k", "f"} {
 				if !bytes.Equal(content(t, s, k), data) {
 					t.Errorf("%s is not what was put", k)
@@ -364,17 +329,13 @@ func TestComposeLarge(t *testing.T) {
 	for i, n := range []int{3 * mib, 9 * mib, 10, 0, 12 * mib, 2 * mib, 5 * mib, 1} {
 		k := fmt.Sprint("parts/u/", i+1)
 		data := noise(i, n)
-		if err := s.Put(t.Context(), k, bytes.NewReader(data), int64(n)); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Put(t.Context(), k, bytes.NewReader(data), int64(n)))
 		all, from = append(all, data...), append(from, k)
 	}
 	if err := s.Compose(t.Context(), "whole", append(from[:len(from):len(from)], "parts/u/99")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Compose of something that is not there = %v", err)
 	}
-	if err := s.Compose(t.Context(), "whole", from); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Compose(t.Context(), "whole", from))
 	if !bytes.Equal(content(t, s, "whole"), all) {
 		t.Error("the object is not its parts")
 	}
@@ -404,14 +365,10 @@ func TestMoveLarge(t *testing.T) {
 	}))
 	s.SetMaxCopy(16 * mib) // instead of 512 MiB
 	data := noise(7, 45*mib+1)
-	if err := s.Put(t.Context(), "files/a", bytes.NewReader(data), int64(len(data))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Put(t.Context(), "files/a", bytes.NewReader(data), int64(len(data))))
 	const to = "quarantine/20260102T030405Z/files/a"
 	puts.Store(0)
-	if err := blob.Move(t.Context(), s, "files/a", to); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, blob.Move(t.Context(), s, "files/a", to))
 	if c, p := copies.Load(), puts.Load(); c != 3 || p != 0 {
 		t.Errorf("%d copies and %d other writes, want 3 and none", c, p)
 	}
@@ -439,24 +396,18 @@ func TestReplacedWhileRead(t *testing.T) {
 	old, replaced := noise(5, 3*mib), noise(6, 3*mib)
 	put := func(b []byte) {
 		t.Helper()
-		if err := s.Put(t.Context(), "k", bytes.NewReader(b), int64(len(b))); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, s.Put(t.Context(), "k", bytes.NewReader(b), int64(len(b))))
 	}
 	put(old)
 	o, err := s.Open(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	put(replaced)
 	p := make([]byte, mib)
 	if _, err := o.ReadAt(p, mib); err == nil || errors.Is(err, blob.ErrUnavailable) {
 		t.Errorf("reading what was replaced: %v", err)
 	}
-	if err := s.Delete(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Delete(t.Context(), "k"))
 	if _, err := o.ReadAt(p, mib); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reading what was deleted: %v", err)
 	}
@@ -482,27 +433,19 @@ func TestPublicEndpoint(t *testing.T) {
 		t.Errorf("Link = %v, %v", link, err)
 	}
 	u, err := s.BeginDirect(t.Context(), "files/a", 10, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	part := presign(t, s, u, 1, 10, time.Minute)
 	if !strings.HasPrefix(part.String(), origin+"/") {
 		t.Errorf("PresignPart = %v", part)
 	}
 	if *bucketURL == "" { // other servers may insist on their own host name
 		at, err := url.Parse(where.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		req, err := http.NewRequestWithContext(t.Context(), "PUT", at.Scheme+"://"+at.Host+part.RequestURI(), strings.NewReader("0123456789"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		req.Host = part.Host
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("PUT = %d", resp.StatusCode)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -22,6 +23,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/blobtest"
 	"github.com/filewright/filewright/upload/blob/s3blob"
@@ -32,9 +34,7 @@ import (
 func faulty(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) bool) s3blob.Config {
 	t.Helper()
 	target, err := url.Parse(where.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	proxy := proxyTo(target)
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !fault(w, r) {
@@ -115,9 +115,7 @@ func TestBrokenAnswers(t *testing.T) {
 			return false
 		}
 		defer resp.Body.Close()
-		for k, v := range resp.Header {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), resp.Header)
 		w.WriteHeader(resp.StatusCode)
 		io.CopyN(w, resp.Body, resp.ContentLength*2/3)
 		http.NewResponseController(w).Flush()
@@ -199,9 +197,7 @@ func TestDeleteAll(t *testing.T) {
 			var keys []string
 			for i := range 40 {
 				keys = append(keys, fmt.Sprint("files/", i))
-				if err := s.Put(t.Context(), keys[i], strings.NewReader("x"), 1); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, s.Put(t.Context(), keys[i], strings.NewReader("x"), 1))
 			}
 			if failed := s.DeleteAll(t.Context(), keys); len(failed) > 0 {
 				t.Errorf("DeleteAll = %v", failed)
@@ -343,9 +339,7 @@ func discreet(t *testing.T, err error) {
 func TestWrongCredentials(t *testing.T) {
 	t.Parallel()
 	own, err := where.Credentials.GetWithContext(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for name, tt := range map[string]struct {
 		creds *credentials.Credentials
 		want  string
@@ -406,9 +400,7 @@ func TestFullBucket(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	if err := open(t, config()).Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, open(t, config()).Check(t.Context()))
 	c := config()
 	c.Bucket = "no-such-bucket"
 	s := open(t, c)
@@ -433,24 +425,16 @@ func TestCheck(t *testing.T) {
 func TestServerDies(t *testing.T) {
 	t.Parallel()
 	srv, err := s3test.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { srv.Close() })
 	ctx := t.Context()
-	if err := srv.MakeBucket(ctx, bucket); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, srv.MakeBucket(ctx, bucket))
 	c := srv.Config(bucket)
 	s := open(t, c)
 	data := noise(1, 30*mib)
-	if err := s.Put(ctx, "kept", bytes.NewReader(data), int64(len(data))); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s.Put(ctx, "kept", bytes.NewReader(data), int64(len(data))))
 	o, err := s.Open(ctx, "kept")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer o.Close()
 	first := make([]byte, mib)
 	if _, err := o.ReadAt(first, 0); err != nil {
@@ -471,9 +455,7 @@ func TestServerDies(t *testing.T) {
 	if _, err := o.ReadAt(first, 10*mib); !errors.Is(err, blob.ErrUnavailable) {
 		t.Errorf("ReadAt from a dead server = %v", err)
 	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, srv.Start())
 	// Reading the same object continues.
 	rest := make([]byte, len(data))
 	if n, err := o.ReadAt(rest, 0); n != len(rest) || err != nil && err != io.EOF || !bytes.Equal(rest, data) {
@@ -486,9 +468,7 @@ func TestServerDies(t *testing.T) {
 		if err != nil || u.Key != "lost" || time.Since(u.Begun) > time.Hour || time.Since(u.Begun) < -time.Hour {
 			t.Errorf("left: %+v, %v", u, err)
 		}
-		if err := s.AbortDirect(ctx, u); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, s.AbortDirect(ctx, u))
 	}
 	if n := uploads(t, s); n != 0 {
 		t.Errorf("%d uploads are left", n)
@@ -496,18 +476,14 @@ func TestServerDies(t *testing.T) {
 
 	c.Silence = time.Second
 	hasty := open(t, c)
-	if err := srv.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, srv.Freeze())
 	for op, err := range operations(ctx, hasty) {
 		if !errors.Is(err, blob.ErrUnavailable) {
 			t.Errorf("%s on a frozen server = %v", op, err)
 		}
 		discreet(t, err)
 	}
-	if err := srv.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, srv.Thaw())
 	if !bytes.Equal(content(t, s, "kept"), data) {
 		t.Error("the object has changed")
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
@@ -79,15 +80,11 @@ func (e *end) sendHalf(r *http.Request) error {
 func TestHalfOfABody(t *testing.T) {
 	t.Parallel()
 	target, err := url.Parse(where.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	const size = 300 << 10
 	data := noise(7, size)
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(path, data, 0o600))
 	put := func(ctx context.Context, s *s3blob.Store) error {
 		return s.Put(ctx, "new", bytes.NewReader(data), size)
 	}
@@ -117,9 +114,7 @@ func TestHalfOfABody(t *testing.T) {
 				t.Cleanup(ts.Close)
 				c.Endpoint, c.Memory = ts.URL, tt.memory
 				for key, content := range map[string][]byte{"parts/a/1": data[:100_000], "parts/a/2": data[100_000:]} {
-					if err := healthy.Put(t.Context(), key, bytes.NewReader(content), int64(len(content))); err != nil {
-						t.Fatal(err)
-					}
+					systest.NoError(t, healthy.Put(t.Context(), key, bytes.NewReader(content), int64(len(content))))
 				}
 				if err := do(ctx, open(t, c)); err == nil || !e.came.Load() {
 					t.Fatalf("error is %v, ended: %t", err, e.came.Load())
@@ -128,9 +123,7 @@ func TestHalfOfABody(t *testing.T) {
 					t.Errorf("an object is there: %+v, %v", i, err)
 				}
 				// The next process repeats it.
-				if err := do(t.Context(), healthy); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, do(t.Context(), healthy))
 				if !bytes.Equal(content(t, healthy, "new"), data) {
 					t.Error("the object is not what was stored")
 				}

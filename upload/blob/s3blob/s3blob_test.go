@@ -13,6 +13,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/blobtest"
 	"github.com/filewright/filewright/upload/blob/s3blob"
@@ -66,9 +67,7 @@ func config() s3blob.Config {
 func open(t testing.TB, c s3blob.Config) *s3blob.Store {
 	t.Helper()
 	s, err := s3blob.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // on calls f on a thread that layers confine to p.
@@ -23,9 +24,7 @@ func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
 		}
 		done <- err
 	})
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, <-done)
 }
 
 // A read-only file cannot be changed in any way: neither its content, even if Landlock
@@ -39,13 +38,9 @@ func TestInputsStay(t *testing.T) {
 	for version := 1; version <= available.Landlock; version++ {
 		dir, work := t.TempDir(), t.TempDir()
 		path := filepath.Join(dir, "input")
-		if err := os.WriteFile(path, []byte("content"), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, os.WriteFile(path, []byte("content"), 0o640))
 		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		on(t, confine.Policy{Read: []string{dir}, Write: []string{work}}, confine.Layers{Landlock: version, Seccomp: true}, func() {
 			fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
@@ -89,9 +84,7 @@ func TestInputsStay(t *testing.T) {
 			}
 		})
 		after, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if b, err := os.ReadFile(path); err != nil || string(b) != "content" || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
 			t.Errorf("landlock %d: the input is %q, %v, %v; %v", version, b, after.Mode(), after.ModTime(), err)
 		}

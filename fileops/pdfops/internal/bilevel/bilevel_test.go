@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops/pdfops/internal/bilevel"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // pictures returns bitmaps of several kinds and odd sizes, as samples of a PDF
@@ -59,16 +60,11 @@ func TestJBIG2(t *testing.T) {
 				"4 0 obj\n<</Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceGray/BitsPerComponent 1/Filter/JBIG2Decode/Length %d>>\nstream\n%s\nendstream\nendobj\n"+
 				"5 0 obj\n<</Length 5>>\nstream\n/I Do\nendstream\nendobj\ntrailer\n<</Root 1 0 R>>\n", b.Width, b.Height, len(data), data)
 			in := filepath.Join(dir, "in.pdf")
-			if err := os.WriteFile(in, []byte(doc), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(in, []byte(doc), 0o600))
 			if out, err := exec.CommandContext(t.Context(), "pdfimages", in, filepath.Join(dir, "i")).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			got, err := os.ReadFile(filepath.Join(dir, "i-000.pbm"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := systest.ReadFile(t, filepath.Join(dir, "i-000.pbm"))
 			want := append(fmt.Appendf(nil, "P4\n%d %d\n", b.Width, b.Height), b.Rows...)
 			if !bytes.Equal(got, want) {
 				t.Errorf("poppler reads something else: %d bytes, want %d", len(got), len(want))
@@ -88,27 +84,18 @@ func TestFax(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			in, out := filepath.Join(dir, "in.pbm"), filepath.Join(dir, "out.tiff")
-			if err := os.WriteFile(in, append(fmt.Appendf(nil, "P4\n%d %d\n", b.Width, b.Height), b.Rows...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, os.WriteFile(in, append(fmt.Appendf(nil, "P4\n%d %d\n", b.Width, b.Height), b.Rows...), 0o600))
 			if out, err := exec.CommandContext(t.Context(), "vips", "tiffsave", in, out, "--compression", "ccittfax4", "--bitdepth", "1").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			tiff, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tiff := systest.ReadFile(t, out)
 			strips, rows, inverse := stripsOf(t, tiff)
 			for i, strip := range strips {
 				h := min(rows, b.Height-i*rows)
 				samples, err := bilevel.Fax{K: -1, Inverse: inverse}.Samples(strip, b.Width, h)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				got, err := bilevel.FromSamples(samples, b.Width, h)
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if want := b.Rows[i*rows*b.Stride():][:h*b.Stride()]; !bytes.Equal(got.Rows, want) {
 					t.Errorf("strip %d differs", i)
 				}
@@ -188,9 +175,7 @@ func FuzzFax(f *testing.F) {
 			return
 		}
 		bitmap, err := bilevel.FromSamples(samples, width, height)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		bilevel.JBIG2(bitmap)
 	})
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/filewright/filewright/fileops/pdfops/internal/fontfile"
+	"github.com/filewright/filewright/internal/systest"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
@@ -21,10 +21,7 @@ const (
 
 func read(t testing.TB, p string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := systest.ReadFile(t, p)
 	return b
 }
 
@@ -33,9 +30,7 @@ func outline(t *testing.T, f *sfnt.Font, glyph int) string {
 	t.Helper()
 	ppem := fixed.Int26_6(f.UnitsPerEm()) << 6
 	s, err := f.LoadGlyph(nil, sfnt.GlyphIndex(glyph), ppem, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return fmt.Sprint(s)
 }
 
@@ -43,34 +38,24 @@ func TestTrueType(t *testing.T) {
 	t.Parallel()
 	b := read(t, dejaVu)
 	before, err := sfnt.Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	f, err := fontfile.ParseTrueType(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	keep := make(map[int]bool)
 	var kept []int
 	for _, r := range "AgÉǺ" { // the last two are composite
 		g, err := before.GlyphIndex(nil, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		keep[int(g)] = true
 		kept = append(kept, int(g))
 	}
 	small, err := f.Subset(keep, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(small) > len(b)/3 {
 		t.Errorf("%d bytes of %d", len(small), len(b))
 	}
 	after, err := sfnt.Parse(small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, g := range kept {
 		if outline(t, after, g) != outline(t, before, g) {
 			t.Errorf("glyph %d has changed", g)
@@ -118,9 +103,7 @@ func wrapped(t *testing.T, like, cff []byte, glyphs int) *sfnt.Font {
 		}
 	}
 	f, err := sfnt.Parse(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return f
 }
 
@@ -140,9 +123,7 @@ func TestCFF(t *testing.T) {
 	otf := read(t, urwOTF)
 	cff := cffTable(otf)
 	f, err := fontfile.ParseCFF(cff)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	keep := make(map[int]bool)
 	for g := range f.Glyphs() {
 		switch f.Name(g) {
@@ -174,25 +155,17 @@ func TestType1(t *testing.T) {
 	t.Parallel()
 	b, otf := read(t, urwType), read(t, urwOTF)
 	f, err := fontfile.ParseType1(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	names := map[string]bool{"A": true, "g": true, "germandbls": true, "Eacute": true, "at": true, "ampersand": true}
 	cff, err := f.CFF(names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if len(cff) > len(b)/10 {
 		t.Errorf("%d bytes of %d", len(cff), len(b))
 	}
 	made, err := fontfile.ParseCFF(cff)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	full, err := fontfile.ParseCFF(cffTable(otf))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	numbers := make(map[string]int)
 	for g := range full.Glyphs() {
 		numbers[full.Name(g)] = g
@@ -208,13 +181,9 @@ func TestType1(t *testing.T) {
 		// Subpaths may start elsewhere, but their extent must be equal.
 		ppem := fixed.Int26_6(before.UnitsPerEm()) << 6
 		want, advance, err := before.GlyphBounds(nil, sfnt.GlyphIndex(numbers[name]), ppem, font.HintingNone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		got, _, err := after.GlyphBounds(nil, sfnt.GlyphIndex(g), ppem, font.HintingNone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if got != want || advance == 0 {
 			t.Errorf("%s extends over %v, want %v", name, got, want)
 		}

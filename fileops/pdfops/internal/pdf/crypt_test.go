@@ -3,6 +3,8 @@ package pdf
 import (
 	"bytes"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // FuzzSecurity searches damaged files for their encryption and tries a password.
@@ -12,9 +14,7 @@ func FuzzSecurity(f *testing.F) {
 	root := d.Add(nil)
 	d.Root = root.ObjectNumber.Value()
 	var b bytes.Buffer
-	if err := d.Write(&b, false, enc); err != nil {
-		f.Fatal(err)
-	}
+	systest.NoError(f, d.Write(&b, false, enc))
 	f.Add(b.Bytes(), "user")
 	f.Add([]byte("trailer<</Root 1 0 R/ID[<00><00>]/Encrypt<</Filter/Standard/V 2/R 3/Length 128/P -4/O<"+
 		"28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>/U<28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>>>>>startxref 0"), "é")

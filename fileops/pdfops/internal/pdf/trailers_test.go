@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A lookCounter is a context that counts calls of its Err method, one for each
@@ -90,9 +92,7 @@ func TestFindSecurity(t *testing.T) {
 	var b bytes.Buffer
 	d := New()
 	d.Root = d.Add(types.Dict{"Type": types.Name("Catalog")}).ObjectNumber.Value()
-	if err := d.Write(&b, false, NewEncryption([]byte("user"), []byte("owner"), PermitAll)); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, d.Write(&b, false, NewEncryption([]byte("user"), []byte("owner"), PermitAll)))
 	locked := b.String()
 	plain := "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\n"
 	end := func(s string, extra string) string {
