@@ -26,12 +26,13 @@ type Param struct {
 	Type     Type   // default String
 	Required bool
 	Default  any               // for an absent parameter; nil means no default
-	Enum     []string          // allowed values of a String, in canonical spelling
+	Enum     []string          // allowed values of a String or an Integer, in canonical spelling
 	Aliases  map[string]string // maps accepted spellings, in lower case, to canonical values
 	Min, Max float64           // bounds of a number, or of a String's length in bytes; 0, 0 means no bounds
 	Pattern  string            // regular expression that the whole String must match; "" matches everything
 	Secret   bool              // never logged, never stored after the run
 	Scope    Scope             // selects the step of a multi-step conversion that takes it
+	OneOf    string            // at most one of the parameters with the same value may be given; "" means no limit
 }
 
 // A Scope says what a parameter controls. It decides which step of a multi-step
@@ -90,6 +91,14 @@ func Compression(doc string) Param {
 	}
 }
 
+// Angle returns the required Integer parameter angle of all rotate actions.
+func Angle() Param {
+	return Param{
+		Name: "angle", Doc: "Degrees to turn clockwise.", Type: Integer, Required: true,
+		Enum: []string{"90", "180", "270"}, Aliases: map[string]string{"-90": "270", "-180": "180", "-270": "90"},
+	}
+}
+
 // check returns an error if the schema is inconsistent. [NewRegistry] calls it.
 func (s Schema) check() error {
 	seen := make(map[string]bool)
@@ -98,8 +107,18 @@ func (s Schema) check() error {
 			return fmt.Errorf("parameter %q has no name or is listed twice", d.Name)
 		}
 		seen[d.Name] = true
-		if d.Type != String && (len(d.Enum) > 0 || d.Pattern != "" || d.Secret) {
-			return fmt.Errorf("parameter %q: only a string can have listed values, a pattern or be secret", d.Name)
+		if d.Type != String && (d.Pattern != "" || d.Secret) {
+			return fmt.Errorf("parameter %q: only a string can have a pattern or be secret", d.Name)
+		}
+		if len(d.Enum) > 0 && d.Type != String && d.Type != Integer {
+			return fmt.Errorf("parameter %q: only a string or an integer can have listed values", d.Name)
+		}
+		if d.Type == Integer {
+			for _, v := range d.Enum {
+				if _, err := strconv.Atoi(v); err != nil {
+					return fmt.Errorf("parameter %q: the listed value %q is no integer", d.Name, v)
+				}
+			}
 		}
 		if _, err := regexp.Compile(d.Pattern); err != nil {
 			return fmt.Errorf("parameter %q: %w", d.Name, err)
@@ -136,8 +155,15 @@ func (s Schema) Parse(args Args) (Params, error) {
 			return Params{}, e
 		}
 	}
+	given := make(map[string]string) // names of parameters, by OneOf
 	for _, d := range s {
 		v := args[d.Name]
+		if v != nil && d.OneOf != "" {
+			if other := given[d.OneOf]; other != "" {
+				return Params{}, &ParamError{Param: d.Name, Reason: "cannot be combined with " + other}
+			}
+			given[d.OneOf] = d.Name
+		}
 		if v == nil {
 			if d.Required {
 				return Params{}, &ParamError{Param: d.Name, Reason: "is required", Allowed: d.Enum}
@@ -169,14 +195,10 @@ func (d Param) parse(v any) (any, error) {
 			return bad("must be a string")
 		}
 		if len(d.Enum) > 0 {
-			if c, ok := d.Aliases[strings.ToLower(s)]; ok {
-				s = c
+			if c, ok := d.listed(s); ok {
+				return c, nil
 			}
-			i := slices.IndexFunc(d.Enum, func(e string) bool { return strings.EqualFold(e, s) })
-			if i < 0 {
-				return bad("must be one of: %s", strings.Join(d.Enum, ", "))
-			}
-			return d.Enum[i], nil
+			return bad("must be one of: %s", strings.Join(d.Enum, ", "))
 		}
 		if n := float64(len(s)); d.Max > 0 && (n < d.Min || n > d.Max) {
 			return bad("must be %v to %v bytes long", d.Min, d.Max)
@@ -191,6 +213,9 @@ func (d Param) parse(v any) (any, error) {
 		}
 		return v, nil
 	default:
+		if text, ok := v.(string); ok && len(d.Enum) > 0 {
+			v = d.read(text)
+		}
 		n, ok := number(v)
 		if !ok || math.IsNaN(n) || math.IsInf(n, 0) {
 			return bad("must be a number")
@@ -198,11 +223,44 @@ func (d Param) parse(v any) (any, error) {
 		if d.Type == Integer && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
 			return bad("must be a whole number")
 		}
+		if len(d.Enum) > 0 {
+			c, ok := d.listed(strconv.FormatFloat(n, 'f', -1, 64))
+			if !ok {
+				return bad("must be one of: %s", strings.Join(d.Enum, ", "))
+			}
+			return strconv.ParseFloat(c, 64)
+		}
 		if (d.Min != 0 || d.Max != 0) && (n < d.Min || n > d.Max) {
 			return bad("must be from %v to %v", d.Min, d.Max)
 		}
 		return n, nil
 	}
+}
+
+// listed returns the canonical spelling of a listed value.
+func (d Param) listed(s string) (string, bool) {
+	if c, ok := d.Aliases[strings.ToLower(s)]; ok {
+		return c, true
+	}
+	i := slices.IndexFunc(d.Enum, func(e string) bool { return strings.EqualFold(e, s) })
+	if i < 0 {
+		return "", false
+	}
+	return d.Enum[i], true
+}
+
+// values returns the listed values with the parameter's type.
+func (d Param) values() any {
+	if d.Type != Integer {
+		return d.Enum
+	}
+	var out []int
+	for _, v := range d.Enum {
+		if n, err := strconv.Atoi(v); err == nil { // always, see check
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // read converts text to the parameter's type. It returns text unchanged if that fails.
@@ -236,12 +294,12 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// Options returns the metadata that supported-operation shows: the values of a parameter
+// Options returns the metadata that supported-operation shows: the values of a String
 // with an Enum, and an object that describes any other parameter.
 func (s Schema) Options() map[string]any {
 	out := make(map[string]any, len(s))
 	for _, d := range s {
-		if len(d.Enum) > 0 {
+		if len(d.Enum) > 0 && d.Type == String {
 			out[d.Name] = d.Enum
 			continue
 		}
@@ -267,7 +325,7 @@ func (s Schema) JSONSchema() map[string]any {
 func (d Param) jsonSchema() map[string]any {
 	m := map[string]any{"type": [...]string{"string", "integer", "number", "boolean"}[d.Type], "description": d.Doc}
 	if len(d.Enum) > 0 {
-		m["enum"] = d.Enum
+		m["enum"] = d.values()
 	}
 	if d.Default != nil {
 		m["default"] = d.Default

@@ -369,7 +369,8 @@ func TestSchemaCheck(t *testing.T) {
 		{"fine", everything(), ""},
 		{"no name", fileops.Schema{{}}, "no name"},
 		{"twice", fileops.Schema{{Name: "a"}, {Name: "a"}}, "listed twice"},
-		{"listed numbers", fileops.Schema{{Name: "a", Type: fileops.Integer, Enum: []string{"1"}}}, "only a string"},
+		{"listed words for an integer", fileops.Schema{{Name: "a", Type: fileops.Integer, Enum: []string{"1", "x"}}}, "no integer"},
+		{"listed fractions", fileops.Schema{{Name: "a", Type: fileops.Number, Enum: []string{"1.5"}}}, "only a string or an integer"},
 		{"secret boolean", fileops.Schema{{Name: "a", Type: fileops.Boolean, Secret: true}}, "only a string"},
 		{"pattern of a number", fileops.Schema{{Name: "a", Type: fileops.Number, Pattern: "1"}}, "only a string"},
 		{"pattern that is none", fileops.Schema{{Name: "a", Pattern: "("}}, "missing closing"},
@@ -447,5 +448,45 @@ func TestCompression(t *testing.T) {
 	}
 	if _, err := schema.Parse(fileops.Args{"compression_value": "most"}); err == nil {
 		t.Error("an unknown level was accepted")
+	}
+}
+
+// A listed integer is a number in requests and answers; its text is accepted too.
+func TestListedIntegers(t *testing.T) {
+	t.Parallel()
+	s := fileops.Schema{fileops.Angle()}
+	for _, v := range []any{90, 90.0, "90", fileops.Text("90"), -270, json.Number("90")} {
+		p, err := s.Parse(fileops.Args{"angle": v})
+		if err != nil || p.Int("angle") != 90 {
+			t.Errorf("%v (%T) is %v, %v", v, v, p.Int("angle"), err)
+		}
+	}
+	for _, v := range []any{45, "x", "", true, 90.5, nil} {
+		if _, err := s.Parse(fileops.Args{"angle": v}); err == nil {
+			t.Errorf("%v is accepted", v)
+		}
+	}
+	angle, ok := s.Options()["angle"].(map[string]any)
+	if !ok {
+		t.Fatalf("options %v", s.Options())
+	}
+	if enum, err := json.Marshal(angle["enum"]); err != nil || string(enum) != "[90,180,270]" || angle["required"] != true {
+		t.Errorf("options %v, %v", angle, err)
+	}
+}
+
+func TestOneOf(t *testing.T) {
+	t.Parallel()
+	s := fileops.Schema{
+		{Name: "every", Type: fileops.Integer, Default: 1, OneOf: "parts"}, {Name: "pages", OneOf: "parts"}, {Name: "title"},
+	}
+	for _, args := range []fileops.Args{nil, {"every": 2}, {"pages": "1", "title": "x"}, {"pages": "1", "every": nil}} {
+		if _, err := s.Parse(args); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	var param *fileops.ParamError
+	if _, err := s.Parse(fileops.Args{"every": 2, "pages": "1"}); !errors.As(err, &param) || param.Param != "pages" || !strings.Contains(err.Error(), "cannot be combined with every") {
+		t.Errorf("two of one: %v", err)
 	}
 }

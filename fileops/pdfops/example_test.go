@@ -62,3 +62,27 @@ func ExampleMerge() {
 	// [pdf jpg png]
 	// merged.pdf <nil>
 }
+
+func ExampleSplit() {
+	ctx := context.Background()
+	var gray bytes.Buffer
+	if err := png.Encode(&gray, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
+		fmt.Println(err)
+	}
+	var merged *fileops.File
+	err := fileops.Run(ctx, pdfops.Merge(pdfops.FromImages()), nil, keep(&merged),
+		fileops.Bytes("one.png", gray.Bytes()), fileops.Bytes("two.png", gray.Bytes()), fileops.Bytes("three.png", gray.Bytes()))
+	fmt.Println(merged.Name(), err)
+
+	print := fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		fmt.Println(f.Name())
+		return nil
+	})
+	err = fileops.Run(ctx, pdfops.Split(), fileops.Args{"pages": "1-2;-1"}, print, merged)
+	fmt.Println(err)
+	// Output:
+	// merged.pdf <nil>
+	// merged-001.pdf
+	// merged-002.pdf
+	// <nil>
+}

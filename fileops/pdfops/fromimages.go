@@ -84,7 +84,7 @@ func (t Tools) fromImages(ctx context.Context, job *fileops.Job) error {
 		m.pages = append(m.pages, addPicturePage(d, p, job.Params))
 		job.Progress(0.9 * float64(i+1) / float64(len(job.Inputs)))
 	}
-	d.Catalog()["Pages"] = m.pageTree()
+	d.Catalog()["Pages"] = d.AddPageTree(m.pages)
 	name := fileops.ResultName(job.Input(), format.PDF)
 	return job.Write(name, func(w io.Writer) error { return d.Write(w, false, nil) })
 }

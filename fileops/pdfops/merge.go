@@ -326,7 +326,7 @@ func (m *merger) finish() (*pdf.Document, error) {
 	if err := m.form.maker.Finish(); err != nil {
 		return nil, err
 	}
-	catalog["Pages"] = m.pageTree()
+	catalog["Pages"] = d.AddPageTree(m.pages)
 	structure, marks := m.tags.finish(d)
 	for key, value := range map[string]types.Object{
 		"StructTreeRoot": structure,
@@ -369,40 +369,6 @@ func orNil(d types.Dict) types.Object {
 		return nil
 	}
 	return d
-}
-
-// pageTree builds a tree with at most 32 children for each node.
-func (m *merger) pageTree() types.IndirectRef {
-	const width = 32
-	d := m.out
-	type node struct {
-		ref   types.IndirectRef
-		count int
-	}
-	var level []node
-	for _, p := range m.pages {
-		level = append(level, node{p, 1})
-	}
-	for {
-		var above []node
-		for part := range slices.Chunk(level, width) {
-			dict := types.Dict{"Type": types.Name("Pages")}
-			ref := d.Add(dict)
-			var kids types.Array
-			count := 0
-			for _, n := range part {
-				d.Dict(n.ref)["Parent"] = ref
-				kids = append(kids, n.ref)
-				count += n.count
-			}
-			dict["Kids"], dict["Count"] = kids, types.Integer(count)
-			above = append(above, node{ref, count})
-		}
-		if len(above) == 1 {
-			return above[0].ref
-		}
-		level = above
-	}
 }
 
 // addOutline adds a bookmark for a file. The bookmarks of the file go below it.
@@ -479,14 +445,14 @@ func (m *merger) pageLabels() types.Object {
 		if i+1 < len(m.labels) {
 			end = m.labels[i+1].from
 		}
-		entries := numberTree(m.out, l.tree)
+		entries := m.out.NumberTree(l.tree)
 		given = given || len(entries) > 0
-		if len(entries) == 0 || entries[0].key > 0 {
+		if len(entries) == 0 || entries[0].Key > 0 {
 			nums = append(nums, types.Integer(l.from), types.Dict{"S": types.Name("D"), "St": types.Integer(l.from + 1)})
 		}
 		for _, e := range entries {
-			if at := l.from + e.key; e.key >= 0 && at < end {
-				nums = append(nums, types.Integer(at), e.value)
+			if at := l.from + e.Key; e.Key >= 0 && at < end {
+				nums = append(nums, types.Integer(at), e.Value)
 			}
 		}
 	}
@@ -494,54 +460,4 @@ func (m *merger) pageLabels() types.Object {
 		return nil
 	}
 	return m.out.Add(types.Dict{"Nums": nums})
-}
-
-type numbered struct {
-	key   int
-	value types.Object
-}
-
-// numberTree returns the entries of a number tree (ISO 32000-2, 7.9.7), sorted.
-func numberTree(d *pdf.Document, o types.Object) []numbered {
-	var out []numbered
-	treeLeaves(d, o, "Nums", func(key, value types.Object) {
-		if n, ok := d.Resolve(key).(types.Integer); ok {
-			out = append(out, numbered{int(n), value})
-		}
-	})
-	slices.SortStableFunc(out, func(a, b numbered) int { return a.key - b.key })
-	return slices.CompactFunc(out, func(a, b numbered) bool { return a.key == b.key })
-}
-
-// treeLeaves calls f for the key-value pairs in the leaves of a name or number
-// tree.
-func treeLeaves(d *pdf.Document, o types.Object, key string, f func(key, value types.Object)) {
-	seen := make(map[int]bool)
-	var walk func(o types.Object, depth int)
-	walk = func(o types.Object, depth int) {
-		if ref, ok := o.(types.IndirectRef); ok {
-			if seen[ref.ObjectNumber.Value()] {
-				return
-			}
-			seen[ref.ObjectNumber.Value()] = true
-		}
-		node := d.Dict(o)
-		if node == nil || depth > 64 {
-			return
-		}
-		if ref, ok := node[key].(types.IndirectRef); ok {
-			if seen[ref.ObjectNumber.Value()] {
-				return
-			}
-			seen[ref.ObjectNumber.Value()] = true
-		}
-		leaf := d.Array(node[key])
-		for i := 0; i+1 < len(leaf); i += 2 {
-			f(leaf[i], leaf[i+1])
-		}
-		for _, kid := range d.Array(node["Kids"]) {
-			walk(kid, depth+1)
-		}
-	}
-	walk(o, 0)
 }

@@ -1,14 +1,11 @@
 package pdfops
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
-
-	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // A nameTree collects the entries of one kind of name tree (ISO 32000-2, 7.9.6).
@@ -39,7 +36,7 @@ func (m *merger) addNames(catalog types.Dict) map[string]string {
 			m.names[kind] = tree
 		}
 		own := make(map[string]types.Object)
-		treeLeaves(d, trees[kind], "Names", func(key, value types.Object) {
+		d.TreeLeaves(trees[kind], "Names", func(key, value types.Object) {
 			if name := d.Text(key); name != nil {
 				if _, twice := own[string(name)]; !twice {
 					own[string(name)] = value
@@ -105,31 +102,11 @@ func (m *merger) nameTrees() types.Object {
 	out := types.Dict{}
 	for kind, tree := range m.names {
 		if len(tree.entries) > 0 {
-			out[kind] = writeTree(m.out, tree.entries)
+			out[kind] = m.out.AddNameTree(tree.entries)
 		}
 	}
 	if len(out) == 0 {
 		return nil
 	}
 	return m.out.Add(out)
-}
-
-// writeTree adds a name tree of two levels.
-func writeTree(d *pdf.Document, entries map[string]types.Object) types.IndirectRef {
-	keys := slices.SortedFunc(maps.Keys(entries), func(a, b string) int { return bytes.Compare([]byte(a), []byte(b)) })
-	var kids types.Array
-	for part := range slices.Chunk(keys, 64) {
-		var names types.Array
-		for _, k := range part {
-			names = append(names, types.NewHexLiteral([]byte(k)), entries[k])
-		}
-		if len(keys) == len(part) {
-			return d.Add(types.Dict{"Names": names})
-		}
-		kids = append(kids, d.Add(types.Dict{
-			"Names":  names,
-			"Limits": types.Array{names[0], names[len(names)-2]},
-		}))
-	}
-	return d.Add(types.Dict{"Kids": kids})
 }

@@ -119,10 +119,10 @@ func list(d *pdf.Document, o types.Object) types.Array {
 // Content that belongs to no element loses its number.
 func (t *mergedTags) renumber(d *pdf.Document, root types.Dict, kept map[int]types.Object) {
 	number := make(map[int]int)
-	for _, e := range numberTree(d, root["ParentTree"]) {
-		if d.Resolve(e.value) != nil {
-			number[e.key] = len(t.parents) / 2
-			t.parents = append(t.parents, types.Integer(number[e.key]), e.value)
+	for _, e := range d.NumberTree(root["ParentTree"]) {
+		if d.Resolve(e.Value) != nil {
+			number[e.Key] = len(t.parents) / 2
+			t.parents = append(t.parents, types.Integer(number[e.Key]), e.Value)
 		}
 	}
 	for _, o := range kept {
@@ -332,10 +332,10 @@ func (t *mergedTags) finish(d *pdf.Document) (root, marks types.Object) {
 		t.marks["Suspects"] = types.Boolean(true) // not all content is tagged
 	}
 	t.root["K"] = t.kids
-	t.root["ParentTree"] = d.Add(numberTreeOf(d, t.parents))
+	t.root["ParentTree"] = d.AddNumberTree(t.parents)
 	t.root["ParentTreeNextKey"] = types.Integer(len(t.parents) / 2)
 	if len(t.ids) > 0 {
-		t.root["IDTree"] = writeTree(d, t.ids)
+		t.root["IDTree"] = d.AddNameTree(t.ids)
 	}
 	for key, v := range map[string]types.Dict{"RoleMap": t.joinRoles(), "ClassMap": t.classes} {
 		if len(v) > 0 {
@@ -348,18 +348,4 @@ func (t *mergedTags) finish(d *pdf.Document) (root, marks types.Object) {
 		}
 	}
 	return t.ref, orNil(t.marks)
-}
-
-// numberTreeOf returns a number tree of two levels for sorted keys with their
-// values.
-func numberTreeOf(d *pdf.Document, nums types.Array) types.Dict {
-	const width = 2 * 64
-	if len(nums) <= width {
-		return types.Dict{"Nums": nums}
-	}
-	var kids types.Array
-	for part := range slices.Chunk(nums, width) {
-		kids = append(kids, d.Add(types.Dict{"Nums": part, "Limits": types.Array{part[0], part[len(part)-2]}}))
-	}
-	return types.Dict{"Kids": kids}
 }

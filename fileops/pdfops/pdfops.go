@@ -1,5 +1,6 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
-// reset_password, merge, compress, and convert from images.
+// reset_password, merge, compress, extract_pages, split, rotate, and convert
+// from images.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -105,6 +106,15 @@ func Compress() fileops.Action { return Tools{}.Compress() }
 
 // Merge is [Tools.Merge] in pure Go.
 func Merge(convert ...fileops.Action) fileops.Action { return Tools{}.Merge(convert...) }
+
+// ExtractPages is [Tools.ExtractPages] in pure Go.
+func ExtractPages() fileops.Action { return Tools{}.ExtractPages() }
+
+// Split is [Tools.Split] in pure Go.
+func Split() fileops.Action { return Tools{}.Split() }
+
+// Rotate is [Tools.Rotate] in pure Go.
+func Rotate() fileops.Action { return Tools{}.Rotate() }
 
 // FromImages is [Tools.FromImages] in pure Go.
 func FromImages() fileops.Action { return Tools{}.FromImages() }

@@ -78,6 +78,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
+	"github.com/filewright/filewright/internal/pagelist"
 )
 
 // An Encoder writes pictures in additional formats. Package imageops provides an
@@ -201,8 +202,8 @@ func (e *Engine) Close() error { return e.pool.Close() }
 // Convert returns the action that converts PDF files.
 func (e *Engine) Convert() fileops.Action {
 	pages := fileops.Param{
-		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
-		Doc: "Pages to convert, counted from 1, such as 1-3,5,9-; all if absent.",
+		Name: "pages", Pattern: pagelist.Pattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
+		Doc: "Pages to convert, counted from 1, such as 1-3,5,-1 (negative: from the end); all if absent.",
 	}
 	password := fileops.Param{
 		Name: "password", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,

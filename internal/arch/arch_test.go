@@ -35,6 +35,7 @@ var arrows = map[string][]string{
 	"internal/ssimulacra":             {"fileops/raster"},
 	"internal/charset":                {"fileops"},
 	"internal/route":                  {"fileops/format"},
+	"internal/pagelist":               {"fileops"},
 	"internal/compound":               {},
 	"internal/ooxml":                  {},
 	"internal/officetext":             {"fileops/format", "internal/compound"},
@@ -45,7 +46,9 @@ var arrows = map[string][]string{
 
 	// engines: independent of each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
-		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress", "fileops/pdfops/internal/appearance"},
+		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress", "fileops/pdfops/internal/appearance",
+		"fileops/pdfops/internal/excerpt", "internal/pagelist"},
+	"fileops/pdfops/internal/excerpt":    {"fileops/pdfops/internal/pdf"},
 	"fileops/pdfops/internal/appearance": {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile"},
 	"fileops/pdfops/internal/pdf":        {},
 	"fileops/pdfops/internal/compress": {"fileops", "fileops/raster", "internal/imagefile", "internal/worktime",
@@ -53,7 +56,7 @@ var arrows = map[string][]string{
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
 	"fileops/imageops":                 {"fileops", "fileops/format", "internal/colour", "fileops/raster", "internal/imagefile", "internal/jpegenc", "internal/ssimulacra"},
-	"fileops/pdfread": {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "fileops/pdfread/internal/pdfium",
+	"fileops/pdfread": {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "internal/pagelist", "fileops/pdfread/internal/pdfium",
 		"fileops/pdfread/internal/extract", "fileops/pdfread/internal/geom", "fileops/pdfread/internal/model", "fileops/pdfread/internal/layout",
 		"fileops/pdfread/internal/flow", "fileops/pdfread/internal/docx", "fileops/pdfread/internal/html", "fileops/pdfread/internal/markdown",
 		"fileops/pdfread/internal/text", "fileops/pdfread/internal/tables"},

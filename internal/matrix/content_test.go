@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image/color"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -169,10 +170,27 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 		tr.effect = func(c *content) { c.may = v }
 	case "delimiter":
 		tr = delimited(c, value, map[string]string{"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}[v])
+	case "at":
+		tr.input = func(t testing.TB, f format.Format) *fileops.File { return bookmarked(t, specimen.Of(t, f)) }
+		tr.effect = func(c *content) { c.pages *= 2 }
 	case "typed":
 		tr.effect = func(c *content) { c.typed = value == true }
 	}
 	return tr
+}
+
+// bookmarked returns a PDF file with a bookmark, as merge makes them.
+func bookmarked(t testing.TB, f *fileops.File) *fileops.File {
+	t.Helper()
+	out, err := perform(t, "merge", nil, f, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileops.Bytes("bookmarked.pdf", b)
 }
 
 // smallSide returns a side length to which every picture is reduced.
@@ -195,6 +213,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: side, effect: func(c *content) { c.w, c.h = side*c.w/c.h, side }}
 	case "quality":
 		return trial{value: 60}
+	case "every":
+		return trial{value: 2}
 	case "dpi":
 		return trial{value: 72, effect: func(c *content) {
 			c.dpi = 72
@@ -219,7 +239,7 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "owner_password":
 		return trial{value: "another-one"}
 	case "password":
-		if c.Action != "convert" && c.Action != "merge" {
+		if c.Action == "lock" || c.Action == "unlock" || c.Action == "reset_password" {
 			return trial{value: password, effect: func(c *content) { c.password = password }}
 		}
 		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files
@@ -235,6 +255,9 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 			return fileops.Bytes("a."+string(f), b)
 		}}
 	case "pages":
+		if c.Action == "rotate" {
+			return trial{value: "2"}
+		}
 		// The only page of a specimen with one page, else the first page.
 		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}
 	case "background":
@@ -288,6 +311,8 @@ func required(s fileops.Schema) fileops.Args {
 			args[p.Name] = "brand-new-7"
 		case "password", "old_password":
 			args[p.Name] = password
+		case "pages":
+			args[p.Name] = "1-"
 		default:
 			if len(p.Enum) > 0 {
 				args[p.Name] = p.Enum[0]

@@ -310,6 +310,11 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 			return
 		}
 	}
+	if l.cell.Action == "split" {
+		joined := filepath.Join(t.TempDir(), "joined.pdf")
+		tool(t, "qpdf", slices.Concat([]string{"--empty", "--pages"}, out, []string{"--", joined})...)
+		out = []string{joined}
+	}
 	judge := judges[target]
 	if judge == nil {
 		t.Fatalf("there is no judge for %s", target)

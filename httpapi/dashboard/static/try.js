@@ -51,7 +51,7 @@ function badge(name) {
   return el("span", { className: `ext ${families[ext] ?? ""}`, ariaHidden: "true" }, ext.length <= 4 && ext !== "unknown" ? ext : "file");
 }
 
-const titles = { convert: "Convert", compress: "Compress", merge: "Merge", zip: "Zip", lock: "Lock", unlock: "Unlock", reset_password: "Change password" };
+const titles = { convert: "Convert", compress: "Compress", merge: "Merge", zip: "Zip", lock: "Lock", unlock: "Unlock", reset_password: "Change password", extract_pages: "Extract pages", split: "Split", rotate: "Rotate" };
 const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
 const title = (action) => titles[action] ?? words(action);
@@ -271,6 +271,9 @@ function field(name, d) {
   let input;
   if (Array.isArray(d)) {
     input = el("select", { id, name }, el("option", { value: "" }, "Default"), ...d.map((v) => el("option", { value: v }, v)));
+  } else if (d.enum) {
+    const first = d.required ? [] : [el("option", { value: "" }, "Default")];
+    input = el("select", { id, name }, ...first, ...d.enum.map((v) => el("option", { value: v }, v)));
   } else if (d.type === "boolean") {
     input = el("select", { id, name }, el("option", { value: "" }, `Default (${d.default ? "yes" : "no"})`), el("option", { value: "true" }, "Yes"), el("option", { value: "false" }, "No"));
   } else if (d.type === "integer" || d.type === "number") {

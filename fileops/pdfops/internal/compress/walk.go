@@ -84,27 +84,13 @@ func (w *walker) setPage(s *pageUse) {
 	}
 }
 
-// pageContent joins the content streams of a page. No token spans two of them (ISO
-// 32000-2, 7.8.2).
+// pageContent returns the content of a page. Incomplete content ends the walk.
 func (w *walker) pageContent(p pdf.Page) []byte {
-	parts := w.doc.Array(p.Dict["Contents"])
-	if parts == nil {
-		parts = types.Array{p.Dict["Contents"]}
+	b, complete := w.doc.Content(p.Dict["Contents"])
+	if !complete {
+		w.steps = 0
 	}
-	var all []byte
-	for _, part := range parts {
-		s := w.doc.Stream(part)
-		if s == nil {
-			continue
-		}
-		b, err := pdf.Decode(s)
-		if err != nil || len(all)+len(b) > pdf.MaxDecoded {
-			w.steps = 0
-			continue
-		}
-		all = append(append(all, b...), '\n')
-	}
-	return all
+	return b
 }
 
 // appearance follows an appearance stream, which is scaled from its bounding box

@@ -21,7 +21,7 @@ const (
 	TokenEnd TokenKind = iota
 	TokenNumber
 	TokenName
-	tokenOperator
+	TokenOperator
 	TokenString
 	TokenOther // delimiters
 )
@@ -83,7 +83,7 @@ func (l *Lexer) Next() Token {
 		f, _ := strconv.ParseFloat(string(w), 64) // 0 if it is not a number
 		return Token{Kind: TokenNumber, Num: f}
 	}
-	return Token{Kind: tokenOperator, Text: string(w)}
+	return Token{Kind: TokenOperator, Text: string(w)}
 }
 
 func (l *Lexer) word() []byte {

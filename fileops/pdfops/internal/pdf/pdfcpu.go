@@ -115,7 +115,7 @@ func nested(data []byte) bool {
 		switch {
 		case k.Kind == TokenEnd:
 			return depth > 0
-		case k.Kind == tokenOperator && k.Text != "R" && k.Text != "true" && k.Text != "false" && k.Text != "null":
+		case k.Kind == TokenOperator && k.Text != "R" && k.Text != "true" && k.Text != "false" && k.Text != "null":
 			return false
 		case k.Kind != TokenOther:
 			continue

@@ -256,3 +256,27 @@ func PredictorParms(columns, colors, bits int) types.Dict {
 		"Colors": types.Integer(colors), "BitsPerComponent": types.Integer(bits),
 	}
 }
+
+// Content joins the streams of /Contents of a page. No token spans two of them
+// (ISO 32000-2, 7.8.2). complete is false if one could not be decoded, or if the
+// content is too large.
+func (d *Document) Content(contents types.Object) (b []byte, complete bool) {
+	parts := d.Array(contents)
+	if parts == nil {
+		parts = types.Array{contents}
+	}
+	complete = true
+	for _, part := range parts {
+		s := d.Stream(part)
+		if s == nil {
+			continue
+		}
+		decoded, err := Decode(s)
+		if err != nil || len(b)+len(decoded) > MaxDecoded {
+			complete = false
+			continue
+		}
+		b = append(append(b, decoded...), '\n')
+	}
+	return b, complete
+}

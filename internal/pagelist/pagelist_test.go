@@ -1,4 +1,4 @@
-package pdfread_test
+package pagelist_test
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/pagelist"
 )
 
-func TestParsePages(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, in string
@@ -31,11 +31,17 @@ func TestParsePages(t *testing.T) {
 		{name: "zero", in: "0", total: 3, err: "such as"},
 		{name: "word", in: "x", total: 3, err: "such as"},
 		{name: "empty part", in: "1,,2", total: 3, err: "such as"},
-		{name: "negative", in: "1--2", total: 3, err: "such as"},
+		{name: "last", in: "-1", total: 3, want: []int{2}},
+		{name: "from the end", in: "-3,1--2", total: 4, want: []int{1, 0, 2}},
+		{name: "last two", in: "-2-", total: 5, want: []int{3, 4}},
+		{name: "between two from the end", in: "-3--2", total: 5, want: []int{2, 3}},
+		{name: "before the begin", in: "-4", total: 3, err: "names page -4, but the document has 3 pages"},
+		{name: "only a sign", in: "-", total: 3, err: "such as"},
+		{name: "three signs", in: "1---2", total: 3, err: "such as"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := pdfread.ParsePages(tc.in, tc.total)
+			got, err := pagelist.Parse(tc.in, tc.total)
 			if tc.err != "" {
 				var p *fileops.ParamError
 				if !errors.As(err, &p) || !strings.Contains(err.Error(), tc.err) || p.Param != "pages" {
@@ -50,14 +56,14 @@ func TestParsePages(t *testing.T) {
 	}
 }
 
-func FuzzParsePages(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{"", "1", "1-3,5,9-", "00", "1-", "99999", "1,2,3-2", "-", ",", "1-2-3", "１"} {
 		f.Add(s, 7)
 	}
-	pattern := regexp.MustCompile(`^(?:` + pdfread.PagesPattern + `)$`)
+	pattern := regexp.MustCompile(`^(?:` + pagelist.Pattern + `)$`)
 	f.Fuzz(func(t *testing.T, s string, total int) {
 		total = 1 + (total%5000+5000)%5000
-		got, err := pdfread.ParsePages(s, total)
+		got, err := pagelist.Parse(s, total)
 		if err != nil {
 			var p *fileops.ParamError
 			if !errors.As(err, &p) {
