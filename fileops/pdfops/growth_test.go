@@ -54,7 +54,7 @@ func TestSharedObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, a := range []fileops.Action{pdfops.Merge(), pdfops.Compress(), pdfops.Split()} {
+			for _, a := range []fileops.Action{pdfops.Merge(), pdfops.Compress(), pdfops.Split(), pdfops.Flatten()} {
 				in := []*fileops.File{pdf("a.pdf", tt.in)}
 				if a.Spec().Joint {
 					in = append(in, pdf("b.pdf", simple("b")))

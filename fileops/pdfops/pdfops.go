@@ -1,6 +1,6 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
-// reset_password, merge, compress, extract_pages, split, rotate, and convert
-// from images.
+// reset_password, merge, compress, extract_pages, split, rotate, flatten, and
+// convert from images.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -115,6 +115,9 @@ func Split() fileops.Action { return Tools{}.Split() }
 
 // Rotate is [Tools.Rotate] in pure Go.
 func Rotate() fileops.Action { return Tools{}.Rotate() }
+
+// Flatten is [Tools.Flatten] in pure Go.
+func Flatten() fileops.Action { return Tools{}.Flatten() }
 
 // FromImages is [Tools.FromImages] in pure Go.
 func FromImages() fileops.Action { return Tools{}.FromImages() }

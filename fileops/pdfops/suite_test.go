@@ -26,6 +26,7 @@ func TestSuite(t *testing.T) {
 			"reset":    {Action: tools.ResetPassword(), Fixture: locked, Args: fileops.Args{"old_password": "0pensesame", "new_password": "abracadabra"}},
 			"extract":  {Action: tools.ExtractPages(), Fixture: sample, Args: fileops.Args{"pages": "1"}},
 			"split":    {Action: tools.Split(), Fixture: sample},
+			"flatten":  {Action: tools.Flatten(), Fixture: sample},
 			"rotate":   {Action: tools.Rotate(), Fixture: sample, Args: fileops.Args{"angle": 90}},
 			"compress": {Action: tools.Compress(), Fixture: sample},
 			"merge":    {Action: tools.Merge(tools.FromImages()), Fixture: sample},
