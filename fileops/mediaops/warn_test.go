@@ -2,6 +2,7 @@ package mediaops_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"image"
@@ -266,6 +267,7 @@ func TestTruncatedIsTold(t *testing.T) {
 		"in.flac": args(noise),
 		"in.aiff": args(noise),
 	}
+	only := map[string]string{"in.mp4": "mov", "in.mkv": "avi"} // with -short
 	for name, a := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,6 +277,9 @@ func TestTruncatedIsTold(t *testing.T) {
 				targets = append(targets, "mov", "avi")
 			}
 			for _, to := range targets {
+				if want := cmp.Or(only[name], "wav"); testing.Short() && to != want {
+					continue
+				}
 				if got, err := tryWarned(t, engine(t).Convert(), convertTo(to), fileops.Bytes(name, b)); err != nil || got != "" {
 					t.Errorf("whole to %s: %v, %s", to, err, got)
 				}
