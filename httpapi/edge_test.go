@@ -18,11 +18,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload/blob"
@@ -30,13 +32,55 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// slow are limits for tests of slow clients: short enough to wait for, and long enough that a busy
-// machine does not disconnect a good client.
-func slow() httpapi.Limits {
-	if testing.Short() {
-		return httpapi.Limits{MinRate: 1000, Stall: 2 * time.Second}
+// slow are limits for tests of slow clients.
+func slow() httpapi.Limits { return httpapi.Limits{MinRate: 1000, Stall: 4 * time.Second} }
+
+// A remote is a service with connections in memory, for a synctest bubble.
+type remote struct {
+	api
+	listener *systest.Listener
+	ended    chan string // the path of each request that has ended
+}
+
+func serveInMemory(t *testing.T, cfg httpapi.Config) *remote {
+	t.Helper()
+	r := &remote{listener: systest.Listen(), ended: make(chan string, 100)}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.listener.Dial(ctx) }}
+	r.api = api{log: &logtest.Buffer{}, client: &http.Client{Transport: transport}}
+	r.start(t, cfg, func(h http.Handler) *httptest.Server {
+		srv := &httptest.Server{Listener: r.listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			h.ServeHTTP(w, q)
+			r.ended <- q.URL.Path
+		})}}
+		srv.Start()
+		return srv
+	})
+	t.Cleanup(transport.CloseIdleConnections)
+	return r
+}
+
+// wait returns when a request ends whose path contains part.
+func (r *remote) wait(t *testing.T, part string) {
+	t.Helper()
+	limit := time.After(2 * time.Minute)
+	for {
+		select {
+		case path := <-r.ended:
+			if strings.Contains(path, part) {
+				return
+			}
+		case <-limit:
+			t.Fatalf("the server waits for the client of %s", part)
+		}
 	}
-	return httpapi.Limits{MinRate: 1000, Stall: 4 * time.Second}
+}
+
+func (r *remote) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := r.listener.Dial(t.Context())
+	systest.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }
 
 // initiate starts an upload and returns its URL.
@@ -50,13 +94,11 @@ func (a *api) initiate(t *testing.T, key string, size int) string {
 }
 
 // wire sends a request header by hand and returns the connection.
-func (a *api) wire(t *testing.T, method, target string, size int, headers ...string) net.Conn {
+func (r *remote) wire(t *testing.T, method, target string, size int, headers ...string) net.Conn {
 	t.Helper()
 	u, err := url.Parse(target)
 	systest.NoError(t, err)
-	conn, err := net.Dial("tcp", a.Listener.Addr().String())
-	systest.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
+	conn := r.dial(t)
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n", method, u.RequestURI(), size, strings.Join(append(headers, ""), "\r\n"))
 	return conn
 }
@@ -79,118 +121,107 @@ func trickle(conn net.Conn, every time.Duration, done <-chan struct{}) {
 // senders, and only them.
 func TestSlowSenders(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{Limits: slow()})
 	json := []string{"Authorization: Bearer key-a", "Content-Type: application/json"}
 	for _, tt := range []struct {
 		name    string
-		open    func(t *testing.T) net.Conn
+		open    func(t *testing.T, a *remote) net.Conn
 		every   time.Duration
 		status  int
 		request string
 	}{
-		{"part, trickling", func(t *testing.T) net.Conn { return a.wire(t, "PUT", a.initiate(t, "key-a", 100_000), 100_000) }, 100 * time.Millisecond, 408, ""},
-		{"part, standing still", func(t *testing.T) net.Conn { return a.wire(t, "PUT", a.initiate(t, "key-a", 100_000), 100_000) }, time.Hour, 408, ""},
-		{"JSON, trickling", func(t *testing.T) net.Conn { return a.wire(t, "POST", "/api/v1/do", 100_000, json...) }, 100 * time.Millisecond, 408, ""},
-		{"JSON, standing still", func(t *testing.T) net.Conn { return a.wire(t, "POST", "/api/v1/do", 100_000, json...) }, time.Hour, 408, ""},
-		{"after the answer", func(t *testing.T) net.Conn { return a.wire(t, "POST", "/api/v1/do", 100_000) }, 100 * time.Millisecond, 401, ""},
-		{"after the answer, nowhere", func(t *testing.T) net.Conn { return a.wire(t, "POST", "/nowhere", 100_000) }, time.Hour, 404, ""},
+		{"part, trickling", func(t *testing.T, a *remote) net.Conn {
+			return a.wire(t, "PUT", a.initiate(t, "key-a", 100_000), 100_000)
+		}, 100 * time.Millisecond, 408, ""},
+		{"part, standing still", func(t *testing.T, a *remote) net.Conn {
+			return a.wire(t, "PUT", a.initiate(t, "key-a", 100_000), 100_000)
+		}, time.Hour, 408, ""},
+		{"JSON, trickling", func(t *testing.T, a *remote) net.Conn { return a.wire(t, "POST", "/api/v1/do", 100_000, json...) }, 100 * time.Millisecond, 408, ""},
+		{"JSON, standing still", func(t *testing.T, a *remote) net.Conn { return a.wire(t, "POST", "/api/v1/do", 100_000, json...) }, time.Hour, 408, ""},
+		{"after the answer", func(t *testing.T, a *remote) net.Conn { return a.wire(t, "POST", "/api/v1/do", 100_000) }, 100 * time.Millisecond, 401, ""},
+		{"after the answer, nowhere", func(t *testing.T, a *remote) net.Conn { return a.wire(t, "POST", "/nowhere", 100_000) }, time.Hour, 404, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			conn := tt.open(t)
-			done := make(chan struct{})
-			sent := make(chan struct{})
-			go func() { defer close(sent); trickle(conn, tt.every, done) }()
-			conn.SetReadDeadline(time.Now().Add(2 * time.Minute)) // of the test, if the server does not close the connection
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			systest.NoError(t, err)
-			b, err := io.ReadAll(resp.Body)
-			if err != nil || resp.StatusCode != tt.status {
-				t.Fatalf("%d %s %v, want %d", resp.StatusCode, b, err, tt.status)
-			}
-			if tt.status == 408 && !bytes.Contains(b, []byte(`"error":"request_timeout"`)) {
-				t.Errorf("%s", b)
-			}
-			// The connection is then closed, although the client keeps sending.
-			var timeout net.Error
-			if _, err := conn.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
-				t.Errorf("the connection is still open: %v", err)
-			}
-			close(done)
-			<-sent
+			synctest.Test(t, func(t *testing.T) {
+				a := serveInMemory(t, httpapi.Config{Limits: slow()})
+				conn := tt.open(t, a)
+				done := make(chan struct{})
+				sent := make(chan struct{})
+				go func() { defer close(sent); trickle(conn, tt.every, done) }()
+				defer func() {
+					close(done)
+					conn.Close()
+					<-sent
+				}()
+				conn.SetReadDeadline(time.Now().Add(2 * time.Minute)) // of the test, if the server does not close the connection
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				systest.NoError(t, err)
+				b, err := io.ReadAll(resp.Body)
+				if err != nil || resp.StatusCode != tt.status {
+					t.Fatalf("%d %s %v, want %d", resp.StatusCode, b, err, tt.status)
+				}
+				if tt.status == 408 && !bytes.Contains(b, []byte(`"error":"request_timeout"`)) {
+					t.Errorf("%s", b)
+				}
+				// The connection is then closed, although the client keeps sending.
+				var timeout net.Error
+				if _, err := conn.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+					t.Errorf("the connection is still open: %v", err)
+				}
+			})
 		})
 	}
 
 	// Ten times the least rate, for longer than the permitted pause.
 	t.Run("slow but well", func(t *testing.T) {
 		t.Parallel()
-		n := 2.5 * slow().Stall.Seconds() * 10
-		size := int(n) * 1000
-		conn := a.wire(t, "PUT", a.initiate(t, "key-a", size), size)
-		for range int(n) {
-			if _, err := conn.Write(bytes.Repeat([]byte("x"), 1000)); err != nil {
-				t.Fatal(err)
+		synctest.Test(t, func(t *testing.T) {
+			a := serveInMemory(t, httpapi.Config{Limits: slow()})
+			n := 2.5 * slow().Stall.Seconds() * 10
+			size := int(n) * 1000
+			conn := a.wire(t, "PUT", a.initiate(t, "key-a", size), size)
+			for range int(n) {
+				if _, err := conn.Write(bytes.Repeat([]byte("x"), 1000)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
 			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%v %v", resp, err)
-		}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || resp.StatusCode != 200 {
+				t.Fatalf("%v %v", resp, err)
+			}
+		})
 	})
 	// The deadlines of a request must not affect the next request on the connection.
 	t.Run("connection used again", func(t *testing.T) {
 		t.Parallel()
-		conn, err := net.Dial("tcp", a.Listener.Addr().String())
-		systest.NoError(t, err)
-		defer conn.Close()
-		r := bufio.NewReader(conn)
-		for i := range 3 {
-			body := `{"ext":"txt"}`
-			fmt.Fprintf(conn, "POST /api/v1/supported-operation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-			resp, err := http.ReadResponse(r, nil)
-			if err != nil || resp.StatusCode != 200 {
-				t.Fatalf("request %d: %v %v", i, resp, err)
+		synctest.Test(t, func(t *testing.T) {
+			a := serveInMemory(t, httpapi.Config{Limits: slow()})
+			conn := a.dial(t)
+			r := bufio.NewReader(conn)
+			for i := range 3 {
+				body := `{"ext":"txt"}`
+				fmt.Fprintf(conn, "POST /api/v1/supported-operation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				resp, err := http.ReadResponse(r, nil)
+				if err != nil || resp.StatusCode != 200 {
+					t.Fatalf("request %d: %v %v", i, resp, err)
+				}
+				io.Copy(io.Discard, resp.Body)
+				time.Sleep(slow().Stall + time.Second)
 			}
-			io.Copy(io.Discard, resp.Body)
-			time.Sleep(slow().Stall + time.Second)
-		}
+		})
 	})
 }
 
-// served returns a channel that reports when a request for path has finished.
-func served(t *testing.T, a *api, path string) (base string, done <-chan error) {
+// get sends a GET request and returns the connection, its reader and the response.
+func (r *remote) get(t *testing.T, path string) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
-	ended := make(chan error, 10)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.svc.ServeHTTP(w, r)
-		if strings.Contains(r.URL.Path, path) {
-			ended <- nil
-		}
-	}))
-	srv.Config.ConnState = func(c net.Conn, s http.ConnState) {
-		if tcp, ok := c.(*net.TCPConn); ok && s == http.StateNew {
-			tcp.SetWriteBuffer(4 << 10) // otherwise the kernel buffers megabytes for the client
-		}
-	}
-	srv.Start()
-	t.Cleanup(srv.Close)
-	return srv.URL, ended
-}
-
-func get(t *testing.T, base, path string) (net.Conn, *bufio.Reader, *http.Response) {
-	t.Helper()
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { systest.SetReadBuffer(fd, 4<<10) })
-	}}
-	conn, err := d.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	systest.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
+	conn := r.dial(t)
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-a\r\n\r\n", path)
-	r := bufio.NewReaderSize(conn, 512)
-	resp, err := http.ReadResponse(r, nil)
+	b := bufio.NewReaderSize(conn, 512)
+	resp, err := http.ReadResponse(b, nil)
 	systest.NoError(t, err)
-	return conn, r, resp
+	return conn, b, resp
 }
 
 func TestSlowReaders(t *testing.T) {
@@ -206,39 +237,36 @@ func TestSlowReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := slow()
-			limits.MinFree = -1
-			a := serve(t, httpapi.Config{Limits: limits, Blobs: open(t)})
-			content := strings.Repeat("0123456789abcdef", 1<<17) // 2 MiB
-			key := a.upload(t, "key-a", "a.bin", content)
+			synctest.Test(t, func(t *testing.T) {
+				limits := slow()
+				limits.MinFree = -1
+				a := serveInMemory(t, httpapi.Config{Limits: limits, Blobs: open(t)})
+				content := strings.Repeat("0123456789abcdef", 1<<17) // 2 MiB
+				key := a.upload(t, "key-a", "a.bin", content)
 
-			base, done := served(t, a, "/download/")
-			_, _, resp := get(t, base, "/v1/download/"+key)
-			select {
-			case <-done:
-			case <-time.After(2 * time.Minute):
-				t.Fatal("a client that takes nothing is waited for")
-			}
-			if n, err := io.Copy(io.Discard, resp.Body); err == nil || n >= int64(len(content)) {
-				t.Errorf("the client got %d bytes, %v", n, err)
-			}
+				_, _, resp := a.get(t, "/v1/download/"+key)
+				a.wait(t, "/download/")
+				if n, err := io.Copy(io.Discard, resp.Body); err == nil || n >= int64(len(content)) {
+					t.Errorf("the client got %d bytes, %v", n, err)
+				}
 
-			// Slow but above the least rate, for longer than the permitted pause.
-			_, _, resp = get(t, base, "/v1/download/"+key)
-			var all bytes.Buffer
-			for {
-				n, err := io.CopyN(&all, resp.Body, 32<<10)
-				if errors.Is(err, io.EOF) || n == 0 {
-					break
+				// Slow but above the least rate, for longer than the permitted pause.
+				_, _, resp = a.get(t, "/v1/download/"+key)
+				var all bytes.Buffer
+				for {
+					n, err := io.CopyN(&all, resp.Body, 32<<10)
+					if errors.Is(err, io.EOF) || n == 0 {
+						break
+					}
+					if err != nil {
+						t.Fatalf("after %d bytes: %v", all.Len(), err)
+					}
+					time.Sleep(120 * time.Millisecond)
 				}
-				if err != nil {
-					t.Fatalf("after %d bytes: %v", all.Len(), err)
+				if all.String() != content {
+					t.Errorf("the client got %d bytes of %d", all.Len(), len(content))
 				}
-				time.Sleep(120 * time.Millisecond)
-			}
-			if all.String() != content {
-				t.Errorf("the client got %d bytes of %d", all.Len(), len(content))
-			}
+			})
 		})
 	}
 }
@@ -262,32 +290,31 @@ func busy() fileops.Action {
 
 func TestSlowEventReader(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testSlowEventReader)
+}
+
+func testSlowEventReader(t *testing.T) {
 	limits := slow()
 	limits.MinRate, limits.Drain = 100_000, time.Second // the action runs forever
-	a := serve(t, httpapi.Config{Limits: limits, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
+	a := serveInMemory(t, httpapi.Config{Limits: limits, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
 	key := a.upload(t, "key-a", "a.txt", "x")
 	keys := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%q,", key), 100), ",") // a status of about 50 KiB
 	st, m := a.call(t, "key-a", "POST", "/api/v1/do", `{"action":"convert","file_keys":[`+keys+`]}`)
 	if st != 200 {
 		t.Fatal(m)
 	}
-	base, done := served(t, a, "/events")
-	get(t, base, "/api/v1/status/"+m["main_task_id"].(string)+"/events")
-	select {
-	case <-done:
-	case <-time.After(2 * time.Minute):
-		t.Fatal("a client that takes no events is waited for")
-	}
+	a.get(t, "/api/v1/status/"+m["main_task_id"].(string)+"/events")
+	a.wait(t, "/events")
 	// A client that reads the events is not disconnected.
-	_, r, _ := get(t, base, "/api/v1/status/"+m["main_task_id"].(string)+"/events")
+	_, r, _ := a.get(t, "/api/v1/status/"+m["main_task_id"].(string)+"/events")
 	for end := time.Now().Add(2 * limits.Stall); time.Now().Before(end); {
 		if _, err := r.ReadByte(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	select {
-	case <-done:
-		t.Error("the events have ended")
+	case path := <-a.ended:
+		t.Errorf("%s has ended", path)
 	default:
 	}
 }
@@ -569,8 +596,12 @@ func (s *tight) Put(ctx context.Context, key string, r io.Reader, size int64) er
 // Uploads leave free space for processing. A refused upload can be sent again later.
 func TestMinFree(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testMinFree)
+}
+
+func testMinFree(t *testing.T) {
 	store := &tight{Store: memblob.New()}
-	a := serve(t, httpapi.Config{Blobs: store, Limits: httpapi.Limits{MinFree: 1000}})
+	a := serveInMemory(t, httpapi.Config{Blobs: store, Limits: httpapi.Limits{MinFree: 1000}})
 	start := `{"file_name":"a.txt","size":500,"mime_type":"text/plain"}`
 	store.free.Store(1499)
 	if st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", start); st != 507 || m["error"] != "insufficient_storage" {

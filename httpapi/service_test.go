@@ -66,14 +66,22 @@ func shout() fileops.Action {
 // api is a service under test. It checks every response against the service's own OpenAPI document.
 type api struct {
 	*httptest.Server
-	svc   *httpapi.Service
-	check *apicheck.Checker
-	log   *logtest.Buffer
+	svc    *httpapi.Service
+	check  *apicheck.Checker
+	log    *logtest.Buffer
+	client *http.Client
 }
 
 func serve(t *testing.T, cfg httpapi.Config) *api {
 	t.Helper()
-	a := &api{log: &logtest.Buffer{}}
+	a := &api{log: &logtest.Buffer{}, client: http.DefaultClient}
+	a.start(t, cfg, httptest.NewServer)
+	return a
+}
+
+// start starts the service with a server that listen creates.
+func (a *api) start(t *testing.T, cfg httpapi.Config, listen func(http.Handler) *httptest.Server) {
+	t.Helper()
 	cfg.Log = slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg.TempDir = t.TempDir()
 	if cfg.Actions == nil {
@@ -88,7 +96,7 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- svc.Run(ctx) }()
-	a.Server = httptest.NewServer(svc)
+	a.Server = listen(svc)
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -97,16 +105,16 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 		a.Close()
 	})
 	a.learn(t)
-	return a
 }
 
 // learn loads the service's current document for checking responses.
 func (a *api) learn(t *testing.T) {
 	t.Helper()
-	var err error
-	if a.check, err = apicheck.Fetch(a.URL); err != nil {
-		t.Fatal(err)
-	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", a.URL+"/openapi.json", nil)
+	systest.NoError(t, err)
+	_, doc := systest.SendBy(t, a.client, req)
+	a.check, err = apicheck.New(doc)
+	systest.NoError(t, err)
 }
 
 func (a *api) call(t *testing.T, key, method, path, body string) (int, map[string]any) {
@@ -117,7 +125,7 @@ func (a *api) call(t *testing.T, key, method, path, body string) (int, map[strin
 	req, err := http.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	systest.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
-	resp, raw := systest.Send(t, req)
+	resp, raw := systest.SendBy(t, a.client, req)
 	if err := a.check.Response(method, req.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, req.URL.Path, err, raw)
 	}
@@ -289,7 +297,7 @@ func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, 
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- svc.Run(ctx) }()
-	a := &api{Server: httptest.NewServer(svc)}
+	a := &api{Server: httptest.NewServer(svc), client: http.DefaultClient}
 	defer a.Close()
 	a.learn(t)
 	st, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, a.upload(t, "key-a", "a.txt", "hello")))

@@ -48,11 +48,12 @@ func TestUpload(t *testing.T) {
 func TestUploadRandom(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
+		rng := rand.New(rand.NewPCG(1, 2))
 		for range 25 {
-			data := noise(rand.IntN(200_000))
+			data := noise(rng.IntN(200_000))
 			rest, parts := data, [][]byte{}
-			for range rand.IntN(10) {
-				n := rand.IntN(len(rest) + 1)
+			for range rng.IntN(10) {
+				n := rng.IntN(len(rest) + 1)
 				parts, rest = append(parts, rest[:n]), rest[n:]
 			}
 			testUpload(t, e, append(parts, rest), true)

@@ -2,6 +2,7 @@ package mediaops_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"image"
@@ -255,7 +256,7 @@ func dolbyVision(t *testing.T) *fileops.File {
 // A truncated file fails, or completes with a warning.
 func TestTruncatedIsTold(t *testing.T) {
 	t.Parallel()
-	noise := "-f lavfi -i anoisesrc=duration=20:sample_rate=44100"
+	noise := "-f lavfi -i anoisesrc=duration=20:sample_rate=44100:seed=7"
 	video := args(picture("160x120", 25, 20), "-f lavfi -i sine=duration=20")
 	files := map[string][]string{
 		"in.mp4":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -movflags +faststart")...),
@@ -266,6 +267,7 @@ func TestTruncatedIsTold(t *testing.T) {
 		"in.flac": args(noise),
 		"in.aiff": args(noise),
 	}
+	only := map[string]string{"in.mp4": "mov", "in.mkv": "avi"} // with -short
 	for name, a := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,6 +277,9 @@ func TestTruncatedIsTold(t *testing.T) {
 				targets = append(targets, "mov", "avi")
 			}
 			for _, to := range targets {
+				if want := cmp.Or(only[name], "wav"); testing.Short() && to != want {
+					continue
+				}
 				if got, err := tryWarned(t, engine(t).Convert(), convertTo(to), fileops.Bytes(name, b)); err != nil || got != "" {
 					t.Errorf("whole to %s: %v, %s", to, err, got)
 				}

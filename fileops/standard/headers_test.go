@@ -28,9 +28,7 @@ func TestHeadersAreEnough(t *testing.T) {
 	})
 	t.Cleanup(func() { s.Close() })
 	m := image.NewNRGBA(image.Rect(0, 0, 300, 300))
-	for i := range m.Pix {
-		m.Pix[i] = byte(rand.Uint32())
-	}
+	rand.NewChaCha8([32]byte{1}).Read(m.Pix)
 	whole := make(map[format.Format][]byte)
 	for f, encode := range map[format.Format]func(*bytes.Buffer) error{
 		format.PNG: func(b *bytes.Buffer) error { return png.Encode(b, m) }, format.JPG: func(b *bytes.Buffer) error { return jpeg.Encode(b, m, nil) },

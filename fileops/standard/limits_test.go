@@ -315,13 +315,18 @@ func TestMaxOutput(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	pixels := image.NewRGBA(image.Rect(0, 0, 300, 300))
-	for i := range pixels.Pix {
-		pixels.Pix[i] = byte(rand.Uint32()) | byte(255*(i&3/3))
+	rng := rand.NewChaCha8([32]byte{1})
+	rng.Read(pixels.Pix)
+	for i := 3; i < len(pixels.Pix); i += 4 {
+		pixels.Pix[i] = 255
 	}
 	systest.NoError(t, png.Encode(&b, pixels))
 	noise := fileops.Bytes("a.png", b.Bytes())
 	sound := recording(t, "a.mp3", 5, "")
-	random := made(t, "a.tar.gz", "bash", "-c", "cd "+t.TempDir()+" && head -c 300k /dev/urandom > z && tar czf \"$0\" z")
+	incompressible, folder := make([]byte, 300_000), t.TempDir()
+	rng.Read(incompressible)
+	systest.NoError(t, os.WriteFile(filepath.Join(folder, "z"), incompressible, 0o600))
+	random := made(t, "a.tar.gz", "bash", "-c", "cd "+folder+" && tar czf \"$0\" z")
 	long := fileops.Bytes("a.html", []byte("<p>"+strings.Repeat("word and other words ", 9000)))
 	csv := fileops.Bytes("a.csv", []byte("n\n"+strings.Repeat("123456789\n", 9000)))
 	for _, tt := range []struct {

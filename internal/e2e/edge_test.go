@@ -660,8 +660,7 @@ func TestFullDisk(t *testing.T) {
 		t.Helper()
 		systest.NoError(t, os.Remove(filler))
 	}
-	noise := make([]byte, 4<<20)
-	rand.Read(noise)
+	noise := random(4 << 20)
 	key := s.upload(t, "a.bin", noise, 2)
 
 	// Too full for uploads: refused at once, before the body, and nothing is stored.

@@ -20,9 +20,3 @@ func AsUser(a *syscall.SysProcAttr, uid, gid uint32) {
 
 // Mkfifo creates a named pipe.
 func Mkfifo(path string) error { return syscall.Mkfifo(path, 0o600) }
-
-// SetReadBuffer sets the size of a socket's receive buffer, in bytes. Before the connection exists
-// that also limits the window of the peer.
-func SetReadBuffer(socket uintptr, size int) error {
-	return syscall.SetsockoptInt(int(socket), syscall.SOL_SOCKET, syscall.SO_RCVBUF, size)
-}

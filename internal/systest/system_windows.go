@@ -19,8 +19,3 @@ func AsUser(*syscall.SysProcAttr, uint32, uint32) {}
 
 // Mkfifo fails on this system.
 func Mkfifo(string) error { return errors.ErrUnsupported }
-
-// SetReadBuffer sets the size of a socket's receive buffer, in bytes.
-func SetReadBuffer(socket uintptr, size int) error {
-	return syscall.SetsockoptInt(syscall.Handle(socket), syscall.SOL_SOCKET, syscall.SO_RCVBUF, size)
-}

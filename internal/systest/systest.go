@@ -155,7 +155,13 @@ func ReadFile(t testing.TB, path string) []byte {
 // test ends if there is no complete response.
 func Send(t testing.TB, r *http.Request) (*http.Response, []byte) {
 	t.Helper()
-	resp, err := http.DefaultClient.Do(r)
+	return SendBy(t, http.DefaultClient, r)
+}
+
+// SendBy is Send with another client.
+func SendBy(t testing.TB, c *http.Client, r *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	resp, err := c.Do(r)
 	NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

@@ -90,6 +90,7 @@ func TestKill(t *testing.T) {
 	})
 	path := filepath.Join(t.TempDir(), "test.db")
 	ended := make(map[string]bool)
+	rng := rand.New(rand.NewPCG(1, 2))
 	for range 6 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), killedEnv+"="+path, killedEnv+"_URL="+r.URL)
@@ -101,7 +102,7 @@ func TestKill(t *testing.T) {
 		for sc := bufio.NewScanner(stdout); sc.Scan(); {
 			ended[strings.TrimSpace(sc.Text())] = true
 			if lines++; lines == 20 {
-				time.AfterFunc(time.Duration(rand.IntN(100))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+				time.AfterFunc(time.Duration(rng.IntN(100))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 			}
 		}
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
