@@ -85,17 +85,9 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 	svc, err := httpapi.New(cfg)
 	systest.NoError(t, err)
 	a.svc = svc
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- svc.Run(ctx) }()
 	a.Server = httptest.NewServer(svc)
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		a.Close()
-	})
+	t.Cleanup(a.Close)
+	systest.Start(t, svc.Run)
 	a.learn(t)
 	return a
 }
