@@ -38,15 +38,7 @@ func TestNode(t *testing.T) {
 	systest.NoError(t, err)
 	key := a.upload(t, "key-a", "a.txt", "hello")
 	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, key))
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- node.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
+	systest.Start(t, node.Run)
 	if _, m = a.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", m["main_task_id"]), ""); m["operation_status"] != "completed" {
 		t.Errorf("%v", m)
 	}

@@ -705,13 +705,8 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	systest.NoError(t, err)
 	check, err := apicheck.New(s.offered.Load().openAPI.json)
 	systest.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	defer func() {
-		stop()
-		systest.Check(t, <-ran)
-	}()
+	stop := systest.Start(t, s.Run)
+	defer stop()
 	server := httptest.NewServer(s)
 	defer server.Close()
 

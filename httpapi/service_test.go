@@ -93,17 +93,9 @@ func (a *api) start(t *testing.T, cfg httpapi.Config, listen func(http.Handler) 
 	svc, err := httpapi.New(cfg)
 	systest.NoError(t, err)
 	a.svc = svc
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- svc.Run(ctx) }()
 	a.Server = listen(svc)
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		a.Close()
-	})
+	t.Cleanup(a.Close)
+	systest.Start(t, svc.Run)
 	a.learn(t)
 }
 

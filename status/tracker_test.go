@@ -69,17 +69,7 @@ func newTracker(t *testing.T, cfg status.Config) *status.Tracker {
 
 // run runs tr and returns a function that stops it. The end of the test also stops it.
 func run(t *testing.T, tr *status.Tracker, grace time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- tr.Run(ctx, grace) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return systest.Start(t, func(ctx context.Context) error { return tr.Run(ctx, grace) })
 }
 
 func operation(owner string, queues ...string) status.Operation {

@@ -95,9 +95,7 @@ func TestRecognizeLittleText(t *testing.T) {
 		"upside down": {quarter(quarter(page(t, "The invoice is due\nin thirty days", 300))), 2},
 	} {
 		p, err := e.Recognize(t.Context(), tt.img, 300, "eng")
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if p.Turn != tt.turn || len(p.Lines) == 0 {
 			t.Errorf("%s: turn %d with %d lines, want %d", name, p.Turn, len(p.Lines), tt.turn)
 		}

@@ -48,18 +48,14 @@ func lockedPPT(t testing.TB, password string) *fileops.File {
 	t.Helper()
 	in := fixture(t, format.PPT)
 	c, err := compound.Open(in.Reader(), in.Size(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	content := func(name string) []byte {
 		r, ok, err := c.Stream(name)
 		if err != nil || !ok {
 			t.Fatal(name, ok, err)
 		}
 		b, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return b
 	}
 	le := binary.LittleEndian
@@ -73,9 +69,7 @@ func lockedPPT(t testing.TB, password string) *fileops.File {
 	key := func(id uint32) *rc4.Cipher {
 		k := sha1.Sum(le.AppendUint32(bytes.Clone(h[:]), id))
 		c, err := rc4.NewCipher(k[:16])
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return c
 	}
 	edit := le.Uint32(user[16:])
@@ -124,9 +118,7 @@ func lockedPPT(t testing.TB, password string) *fileops.File {
 		nodes = append(nodes, &compound.Node{Name: name, Size: int64(len(b)), Content: func(w io.Writer) error { _, err := w.Write(b); return err }})
 	}
 	var b bytes.Buffer
-	if err := compound.Write(&b, nodes); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, compound.Write(&b, nodes))
 	return fileops.Bytes("locked.ppt", b.Bytes())
 }
 

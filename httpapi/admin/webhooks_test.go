@@ -34,9 +34,9 @@ import (
 // serveWebhooks starts a service that processes items and sends webhooks.
 func serveWebhooks(t *testing.T) *site {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db"), Exclusive: true})
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db"), Exclusive: true})
 	systest.NoError(t, err)
+	systest.AtEnd(t, db.Close)
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
@@ -64,18 +64,10 @@ func serveWebhooks(t *testing.T) *site {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 2)
-	go func() { done <- s.svc.Run(ctx) }()
-	go func() { done <- hooks.Run(ctx) }()
+	systest.Start(t, s.svc.Run)
+	systest.Start(t, hooks.Run)
 	s.Server = httptest.NewServer(s.svc)
-	t.Cleanup(func() {
-		s.Close()
-		cancel()
-		for range 2 {
-			systest.Check(t, <-done)
-		}
-		systest.Check(t, db.Close())
-	})
+	t.Cleanup(s.Close)
 	if s.check, err = apicheck.Fetch(s.URL); err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,10 @@ package arch_test
 
 import (
 	"bytes"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -22,18 +19,10 @@ func TestMetricsAreDocumented(t *testing.T) {
 	root := filepath.Join("..", "..")
 	declared := regexp.MustCompile(`(?:Name: |NewDesc\()"(filewright_[a-z_]+)"`)
 	code := make(map[string]bool)
-	for _, dir := range []string{"cmd", "httpapi", "status", "upload", "fileops"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(p string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
-				return err
-			}
-			src, err := os.ReadFile(p)
-			for _, m := range declared.FindAllSubmatch(src, -1) {
-				code[string(m[1])] = true
-			}
-			return err
-		})
-		systest.NoError(t, err)
+	for _, src := range sources(t, root, "cmd", "httpapi", "status", "upload", "fileops") {
+		for _, m := range declared.FindAllStringSubmatch(src, -1) {
+			code[m[1]] = true
+		}
 	}
 	page := systest.ReadFile(t, filepath.Join(root, "docs", "operations.md"))
 	docs := make(map[string]bool)

@@ -6,13 +6,13 @@ type note struct{ engine, limits, quality string }
 
 func notes() []note {
 	return []note{
-		{"libvips", "100 megapixels a picture or page, 2000 in all; 1000 pages or frames; 512 MiB", "What is lossless stays so (png, tiff, bmp, ico). Formats that lose detail are written at a high quality; `quality` sets another. Orientation is applied, transparency kept where the target has it and put on white where not."},
-		{"ffmpeg", "24 hours; 100 megapixels a frame; 32 streams; 300 s of animation; 100 files to join", "Video is H.264, VP9 in webm, at constant quality; streams that fit the target are copied without loss. Duration stays within 100 ms. Sound is at the rate that suits the format (`audio_bitrate`), lossless in wav, flac, aiff."},
-		{"libreoffice", "10 000 parts and 1 GiB unpacked; 10 million filled cells in ods and fods; text of 128 MiB; results of 2 GiB; 2 minutes", "Text, tables and pictures are kept, layout as LibreOffice shows it; fonts that are not installed are replaced by metric equals."},
-		{"pandoc", "those of libreoffice", "The structure of a document (headings, lists, tables, links, pictures), not its layout."},
-		{"pdfium", "5000 pages at once (`pages` chooses among more); 100 megapixels a page; 512 MiB", "Pages as they print, at the `dpi` asked for. docx is made of paragraphs, columns, ruled tables and pictures that can be edited; a page without text becomes a picture."},
-		{"pdfcpu", "512 MiB; 5000 pages, also of all that are merged", "compress only touches pictures and streams: text, links, forms, tags and outlines stay. A result is never larger than its input."},
-		{"qpdf", "new passwords of 127 bytes", "AES-256 (revision 6). The content is not changed. unlock and reset_password open revisions 2 to 6, RC4 and AES, with the user or the owner password, in every spelling and encoding that is usual; not what is encrypted for certificates. Without qpdf the same is done in Go."},
+		{"libvips", "100 megapixels for a picture or page, 2000 for all pages; 1000 pages or frames; 512 MiB", "png, tiff, bmp and ico are lossless. Other formats are written at a high quality unless `quality` is given. Pictures are turned upright. Transparency is kept, or replaced by white if the format has none."},
+		{"ffmpeg", "24 hours; 100 megapixels for a frame; 32 streams; 300 s of animation; 100 files to join", "Video is H.264 (VP9 in webm) at constant quality; streams that suit the target format are copied without loss. The duration changes by at most 100 ms. Audio has the usual bit rate of the format (`audio_bitrate`); wav, flac and aiff are lossless."},
+		{"libreoffice", "10 000 parts and 1 GiB unpacked; 10 million filled cells in ods and fods; text of 128 MiB; results of 2 GiB; 2 minutes", "Text, tables and pictures are kept; the layout is that of LibreOffice. Missing fonts are replaced by fonts with the same metrics."},
+		{"pandoc", "as libreoffice", "The structure of a document (headings, lists, tables, links, pictures), not its layout."},
+		{"pdfium", "5000 pages (`pages` selects from a longer document); 100 megapixels for a page; 512 MiB", "Pictures show the pages as printed, at the requested `dpi`. docx has editable paragraphs, columns, tables and pictures; pages without text become pictures."},
+		{"pdfcpu", "512 MiB; 5000 pages, also for all merged files together", "compress changes only pictures, fonts and streams: text, links, forms, tags and outlines stay. A result is never larger than its input."},
+		{"qpdf", "new passwords of 127 bytes", "AES-256 (revision 6). The content does not change. unlock and reset_password open RC4 and AES, revisions 2 to 6, with the user or the owner password in any usual encoding, but not encryption for certificates. Without qpdf, Go code does the same."},
 		{"klauspost/compress", "10 000 entries; names of 1000 bytes; 32 folders deep", "Lossless."},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/internal/odfcrypt"
 	"github.com/filewright/filewright/internal/safezip"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const password = "pässword"
@@ -89,9 +90,7 @@ func deflated(t testing.TB, s string) []byte {
 	if _, err := io.WriteString(w, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, w.Close())
 	return b.Bytes()
 }
 
@@ -107,9 +106,7 @@ func build(t testing.TB, m method, name string, packed []byte) []byte {
 		if err == nil {
 			_, err = w.Write(content)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 	}
 	add("mimetype", []byte("application/vnd.oasis.opendocument.text"))
 	data := ""
@@ -118,9 +115,7 @@ func build(t testing.TB, m method, name string, packed []byte) []byte {
 	}
 	add(name, packed)
 	add("META-INF/manifest.xml", []byte(`<m:manifest xmlns:m="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0" xmlns:x="x"><m:file-entry m:full-path="/"/><m:file-entry m:full-path="`+name+`" m:size="`+fmt.Sprint(len(content))+`">`+data+`</m:file-entry></m:manifest>`))
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	return b.Bytes()
 }
 
@@ -158,18 +153,12 @@ func TestDecrypt(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			z, err := zip.NewReader(bytes.NewReader(got), int64(len(got)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, f := range z.File {
 				r, err := f.Open()
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				b, err := io.ReadAll(r)
 				if err != nil || f.Name == "content.xml" && string(b) != content || bytes.Contains(b, []byte("encryption-data")) {
 					t.Errorf("%s: %q, %v", f.Name, b, err)

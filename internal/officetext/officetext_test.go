@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/compound"
 	"github.com/filewright/filewright/internal/officetext"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // archive is a ZIP archive of parts, given as names and texts.
@@ -23,16 +24,12 @@ func archive(t testing.TB, parts ...string) []byte {
 	z := zip.NewWriter(&b)
 	for i := 0; i < len(parts); i += 2 {
 		w, err := z.Create(parts[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := io.WriteString(w, parts[i+1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, z.Close())
 	return b.Bytes()
 }
 
@@ -45,9 +42,7 @@ func ole(t testing.TB, streams ...string) []byte {
 		nodes = append(nodes, &compound.Node{Name: streams[i], Size: int64(len(s)), Content: func(w io.Writer) error { _, err := io.WriteString(w, s); return err }})
 	}
 	var b bytes.Buffer
-	if err := compound.Write(&b, nodes); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, compound.Write(&b, nodes))
 	return b.Bytes()
 }
 

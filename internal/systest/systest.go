@@ -4,6 +4,7 @@ package systest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -49,6 +51,23 @@ func Build(path, target string, flags ...string) error {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(argv, " "), err, out)
 	}
 	return nil
+}
+
+// Start calls run in the background and returns a function that ends its context and waits for it.
+// The end of the test also does that. The test fails if run returns an error.
+func Start(t testing.TB, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // MainWith builds a program of this module, sets *path to it, runs the tests of a package and exits.

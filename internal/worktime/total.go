@@ -12,7 +12,10 @@ import (
 // the wall time.
 func Total(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	t := &total{active: make(map[*counted]bool), at: time.Now(), cpu: processorTime()}
-	ctx, cancel := Context(ctx, limit, cause, t.usage)
+	// The usage is zero now. The first call of t.usage, which reads the state of all
+	// threads, is after a second: most work is done by then.
+	w := &watch{limit: limit, meters: []Meter{t.usage}, start: []Usage{{}}, from: t.at, left: limit}
+	ctx, cancel := w.run(ctx, min(limit, reading), cause)
 	return context.WithValue(ctx, totalKey{}, t), cancel
 }
 

@@ -27,34 +27,8 @@ const clockFactor = 5
 // there are. The context also ends after five times limit in wall time, plus the time in
 // which the work waited for a processor. The work also counts for the [Total] of ctx.
 func Context(ctx context.Context, limit time.Duration, cause error, meters ...Meter) (context.Context, context.CancelFunc) {
-	w := newWatch(limit, meters)
-	stops := make([]func(), len(meters))
-	for i, m := range meters {
-		stops[i] = count(ctx, m, w.start[i])
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		t := time.NewTimer(limit) // work cannot reach the limit earlier
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-			}
-			if w.exceeded() {
-				cancel(cause)
-				return
-			}
-			t.Reset(w.period())
-		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		for _, stop := range stops {
-			stop()
-		}
-	}
+	// Work cannot reach the limit before the first check.
+	return newWatch(limit, meters).run(ctx, limit, cause)
 }
 
 // AfterFunc calls f in a separate goroutine when a context of [Context] would end,
@@ -83,6 +57,38 @@ func newWatch(limit time.Duration, meters []Meter) *watch {
 		w.start = append(w.start, m())
 	}
 	return w
+}
+
+// run returns a context that ends with cause when a limit is reached. The first check
+// is after first.
+func (w *watch) run(ctx context.Context, first time.Duration, cause error) (context.Context, context.CancelFunc) {
+	stops := make([]func(), len(w.meters))
+	for i, m := range w.meters {
+		stops[i] = count(ctx, m, w.start[i])
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		t := time.NewTimer(first)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+			if w.exceeded() {
+				cancel(cause)
+				return
+			}
+			t.Reset(w.period())
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // exceeded reports whether a limit is reached.

@@ -98,17 +98,7 @@ func (l testLog) Write(b []byte) (int, error) {
 // run runs a node and returns a function that stops it. The end of the test also stops
 // it.
 func (n *node) run(t *testing.T, grace time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- n.Run(ctx, grace) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return systest.Start(t, func(ctx context.Context) error { return n.Run(ctx, grace) })
 }
 
 // submit submits an operation and returns when its tickets are issued.

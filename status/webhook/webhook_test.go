@@ -96,17 +96,7 @@ func newHooks(t testing.TB, db *sqlstore.DB, change func(*webhook.Config)) *webh
 // run sends webhooks until the test ends or stop is called.
 func run(t testing.TB, w *webhook.Webhooks) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return systest.Start(t, w.Run)
 }
 
 // A message is a request that a receiver received.

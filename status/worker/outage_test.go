@@ -180,13 +180,9 @@ func TestLongOutage(t *testing.T) {
 					Operations: status.Config{Store: operationsAway{operations, database}, Exclusive: true, MaxAttempts: 1, Limits: map[string]int{"": 4}},
 				})
 				systest.NoError(t, err)
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan error, 1)
-				go func() { done <- w.Run(ctx) }()
-				defer func() {
-					stop()
-					systest.Check(t, <-done)
-				}()
+				ctx := t.Context()
+				stop := systest.Start(t, w.Run)
+				defer stop()
 				// The first four are running when the outage starts; the last of
 				// them finishes after it.
 				const n = 10
@@ -250,13 +246,10 @@ func TestStopIsNoFailure(t *testing.T) {
 		log, operations := new(logtest.Buffer), status.NewMemStore()
 		w, err := worker.New(worker.Config{Actions: reg, Drain: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)), Operations: status.Config{Store: operations}})
 		systest.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.Run(ctx) }()
+		stop := systest.Start(t, w.Run)
 		systest.NoError(t, submit(t.Context(), w, w, "1", "hello", nil))
 		synctest.Wait()
 		stop()
-		systest.Check(t, <-done)
 		op, err := operations.Get(t.Context(), "1")
 		if it := op.Items[0]; err != nil || it.State != status.Queued || it.Attempt != 0 || it.Restarts != 0 || it.Waiting != nil || it.Claims != 1 {
 			t.Errorf("the item is %+v, %v; want it queued again, at no attempt", it, err)
