@@ -98,6 +98,7 @@ func (l *Line) Text() string {
 func NewLine(words []*Word) *Line {
 	l := &Line{Rect: geom.Nothing(), Words: words}
 	orderWords(words)
+	pairBrackets(words)
 	count := make(map[float64]int)
 	most := 0
 	for _, w := range words {
