@@ -30,7 +30,7 @@ var schemaOrder = map[string][]string{
 	"lvl":    {"start", "numFmt", "lvlText", "lvlJc", "pPr", "rPr"},
 	"style":  {"name", "basedOn", "next", "qFormat", "pPr", "rPr", "tblPr"},
 	"settings": {
-		"defaultTabStop", "evenAndOddHeaders", "characterSpacingControl", "compat",
+		"defaultTabStop", "evenAndOddHeaders", "characterSpacingControl", "footnotePr", "compat",
 	},
 	"numbering":   {"abstractNum", "num"},
 	"styles":      {"docDefaults", "style"},

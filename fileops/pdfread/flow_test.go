@@ -17,7 +17,7 @@ import (
 // the page.
 func checkHTML(t testing.TB, page []byte) *html.Node {
 	t.Helper()
-	void := map[string]bool{"meta": true, "img": true, "br": true, "input": true}
+	void := map[string]bool{"meta": true, "img": true, "br": true, "hr": true, "input": true}
 	z := html.NewTokenizer(bytes.NewReader(page))
 	var open []string
 	for {

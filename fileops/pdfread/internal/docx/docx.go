@@ -109,6 +109,8 @@ type writer struct {
 	marks     int
 	controls  int
 	field     *model.Field                  // of the open content control
+	notes     []*model.Note                 // that the text refers to
+	lead      string                        // runs before the text of the next paragraph
 	goesOn    bool                          // the control stays open after the current text
 	onPicture bool                          // the current text is over a picture of its page
 	breaks    map[*model.Line]*model.Placed // blocks of the current paragraph that start a page, by their first line
@@ -183,6 +185,7 @@ func (x *writer) document() {
 		}
 	}
 	x.out.WriteString(`</w:body></w:document>`)
+	x.footnotes()
 }
 
 // endsSection reports whether the paragraph of a block can also end its section.

@@ -130,9 +130,13 @@ func (x *writer) settings() string {
 	if x.d.EvenOdd {
 		even = `<w:evenAndOddHeaders/>`
 	}
+	notes := ""
+	if len(x.notes) > 0 {
+		notes = `<w:footnotePr><w:footnote w:id="-1"/><w:footnote w:id="0"/></w:footnotePr>`
+	}
 	return ooxml.Header + `<w:settings xmlns:w="` + nsMain + `"><w:defaultTabStop w:val="720"/>` + even +
 		`<w:characterSpacingControl w:val="doNotCompress"/>` +
-		`<w:compat><w:compatSetting w:name="compatibilityMode" w:uri="http://schemas.microsoft.com/office/word" w:val="15"/></w:compat></w:settings>`
+		notes + `<w:compat><w:compatSetting w:name="compatibilityMode" w:uri="http://schemas.microsoft.com/office/word" w:val="15"/></w:compat></w:settings>`
 }
 
 func (x *writer) core() string {

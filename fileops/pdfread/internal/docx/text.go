@@ -41,12 +41,12 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 	stops := tabStops(b.Block)
 	hanging := b.List == nil && len(b.Lines) > 1 && b.First < 0 && layout.HangsAfterTab(b.Lines[0], b.Lines[1])
 	if hanging { // the indent is a tab stop
-		stops = []tabStop{{"left", b.Left}}
+		stops = []tabStop{{kind: "left", pos: b.Left}}
 	}
 	if len(stops) > 0 {
 		x.out.WriteString(`<w:tabs>`)
 		for _, t := range stops {
-			x.printf(`<w:tab w:val="%s" w:pos="%d"/>`, t.kind, twips(t.pos))
+			x.printf(`<w:tab w:val="%s"%s w:pos="%d"/>`, t.kind, t.leader, twips(t.pos))
 		}
 		x.out.WriteString(`</w:tabs>`)
 	}
@@ -76,6 +76,12 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 		x.out.WriteString(`<w:r><w:br w:type="column"/></w:r>`)
 	}
 	x.bookmark(b)
+	if b.Mark > 0 {
+		x.marks++
+		x.printf(`<w:bookmarkStart w:id="%d" w:name="%s"/><w:bookmarkEnd w:id="%d"/>`, x.marks, headingMark(b.Mark), x.marks)
+	}
+	x.out.WriteString(x.lead)
+	x.lead = ""
 	var lines []*model.Line
 	clear(x.breaks)
 	for i, p := range bs {
@@ -129,31 +135,45 @@ func (x *writer) indent(b *model.Block, rtl bool) {
 }
 
 type tabStop struct {
-	kind string
-	pos  float64
+	kind   string
+	pos    float64
+	leader string // attribute that fills the space; "" if it stays empty
 }
 
 // tabStops returns the positions of the words after wide gaps in a single line.
 func tabStops(b *model.Block) []tabStop {
+	if n := len(b.Lines); n > 1 && layout.Leader(b.Lines[n-1]) > 0 {
+		return []tabStop{leaderStop(b, b.Lines[n-1])}
+	}
 	if len(b.Lines) != 1 || b.List != nil || b.Align == model.AlignCentre {
 		return nil
 	}
 	l := b.Lines[0]
+	at := layout.Leader(l)
 	var out []tabStop
 	for i := 1; i < len(l.Words); i++ {
 		w := l.Words[i]
+		if at > 0 && i >= at {
+			return append(out, leaderStop(b, l))
+		}
 		if !layout.WideGap(l, i) {
 			continue
 		}
-		t := tabStop{"left", w.L - b.Region.L}
+		t := tabStop{kind: "left", pos: w.L - b.Region.L}
 		if i == len(l.Words)-1 && w.R > b.Region.R-3 {
-			t = tabStop{"right", b.Region.R - b.Region.L}
+			t = tabStop{kind: "right", pos: b.Region.R - b.Region.L}
 		}
 		if n := len(out); n == 0 || t.pos > out[n-1].pos+1 {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// leaderStop returns the tab stop of the page number in l, an entry of a contents
+// list.
+func leaderStop(b *model.Block, l *model.Line) tabStop {
+	return tabStop{kind: "right", pos: min(l.R, b.Region.R) - b.Region.L, leader: ` w:leader="dot"`}
 }
 
 // text writes the words of a paragraph.
@@ -218,10 +238,21 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 		if li == 0 && b.List != nil {
 			words = words[1:] // the list supplies the marker
 		}
+		leader := 0 // the dots, which a tab replaces
+		if len(stops) > 0 {
+			if leader = layout.Leader(l); leader > 0 {
+				leader -= len(l.Words) - len(words)
+			}
+		}
 		for i, w := range words {
+			if leader > 0 && i == leader {
+				continue
+			}
 			sep := ""
 			switch {
 			case first:
+			case leader > 0 && i == leader+1:
+				sep = "\t"
 			case i == 0:
 				sep = " "
 			case len(stops) > 0 && li == 0 && layout.WideGap(l, i):
@@ -248,6 +279,13 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 					put(sep, spaceStyle(last, st, base))
 				}
 				control(w.Field, st)
+				if w.IsReference(&sp) {
+					flush()
+					closeLink()
+					x.reference(w.Note, w.Size)
+					last = st
+					continue
+				}
 				t := sp.Text
 				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) && x.breaks[lines[li+1]] == nil {
 					t = x.d.Unhyphen(w, t, lines[li+1])
@@ -300,8 +338,14 @@ func (x *writer) link(index int) string {
 	if x.d.Leaves[l.Page] == nil {
 		return ""
 	}
+	if l.Mark > 0 {
+		return fmt.Sprintf(`<w:hyperlink w:anchor="%s">`, headingMark(l.Mark))
+	}
 	return fmt.Sprintf(`<w:hyperlink w:anchor="page_%d">`, l.Page)
 }
+
+// headingMark returns the name of the bookmark of a heading, as Word chooses it.
+func headingMark(n int) string { return fmt.Sprintf("_Toc%08d", n) }
 
 // run writes text of one style. base is the style of the paragraph; nil means
 // that of the document.

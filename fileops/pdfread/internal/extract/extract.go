@@ -61,6 +61,7 @@ type glyph struct {
 	rtl    bool
 	space  bool // white space precedes it
 	hidden bool // invisible
+	leader bool // one of many dots
 	gap    bool // pdfium reports a space before it
 }
 
@@ -226,7 +227,9 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 	}
 	x.left = unshift(out)
 	out, x.unread = dropCodes(out)
-	return compose(out), objects
+	out = compose(out)
+	findLeaders(out)
+	return out, objects
 }
 
 // overprint records where characters were drawn. Text drawn twice with a small

@@ -84,8 +84,27 @@ func raisedOver(w *model.Word, near ...[]*model.Word) (n *model.Word, raise int8
 	return n, raise
 }
 
+// minDots is the least number of dots that lead from a title to a page number.
+const minDots = 5
+
+// findLeaders marks dots in a row, with or without space between them.
+func findLeaders(glyphs []glyph) {
+	for i := 0; i < len(glyphs); i++ {
+		j := i
+		for j < len(glyphs) && glyphs[j].text == "." && glyphs[j].turn == 0 && glyphs[j].y == glyphs[i].y && (j == i || glyphs[j].L > glyphs[j-1].L) {
+			j++
+		}
+		if j-i >= minDots {
+			for k := i; k < j; k++ {
+				glyphs[k].leader = true
+			}
+		}
+		i = max(i, j-1)
+	}
+}
+
 func newWord(g *glyph) *model.Word {
-	w := &model.Word{Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl, Hidden: g.hidden}
+	w := &model.Word{Leader: g.leader, Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl, Hidden: g.hidden}
 	if g.turn == 1 || g.turn == 3 {
 		w.Base = g.x
 	}
@@ -116,6 +135,18 @@ const (
 // join reports how g continues w.
 func join(w *model.Word, g *glyph) joint {
 	if w.Turn != g.turn {
+		return joinNone
+	}
+	if w.Leader != g.leader {
+		if gap := g.L - w.R; w.Turn == 0 && !g.space && !g.gap && g.y == w.Base && gap > -0.1*w.Size && gap < 0.13*w.Size {
+			return joinGlued
+		}
+		return joinNone
+	}
+	if w.Leader {
+		if gap := g.L - w.R; g.y == w.Base && gap > -0.1*w.Size && gap < 2*w.Size {
+			return joinSame
+		}
 		return joinNone
 	}
 	if w.Turn == model.Askew {

@@ -22,6 +22,7 @@ type Inline struct {
 	Underline    bool
 	Raise        int8
 	Href         string
+	Note         int          // number of the footnote that it refers to, from 1; 0 if it is text
 	Field        *model.Field // the form field that shows it, or nil
 }
 
@@ -62,13 +63,20 @@ type Cell struct {
 	Right, Centre   bool
 }
 
+// A Note is a footnote.
+type Note struct {
+	Mark       string
+	Paragraphs [][]Inline
+}
+
 // A Flow is a document from top to bottom.
 type Flow struct {
 	Info           model.Info
 	Lang           string // of the document, or guessed from its words; "" if unknown
 	Elements       []*Element
 	Columns        map[*Element]int // of tables
-	Header, Footer [][]Inline       // text that repeats on all pages, without page numbers
+	Notes          []Note
+	Header, Footer [][]Inline // text that repeats on all pages, without page numbers
 }
 
 // New converts a document into a flow.
@@ -83,6 +91,14 @@ func New(d *model.Document) *Flow {
 			addElement(d, f, s.Blocks[i:i+n])
 			i += n
 		}
+	}
+	for _, n := range d.Notes {
+		note := Note{Mark: n.Mark}
+		for _, b := range n.Blocks {
+			on := slices.Repeat([]*model.Leaf{d.Leaves[b.Page]}, len(b.Lines))
+			note.Paragraphs = append(note.Paragraphs, inlines(d, b.Lines, on, false, model.Style{Font: d.Body.Font}))
+		}
+		f.Notes = append(f.Notes, note)
 	}
 	f.Header = runningText(d, func(r *model.Running) []*model.Line { return r.Header })
 	f.Footer = runningText(d, func(r *model.Running) []*model.Line { return r.Footer })
@@ -175,6 +191,9 @@ func inlines(d *model.Document, lines []*model.Line, on []*model.Leaf, skip bool
 					Bold: bold(sp.Font) && !bold(base.Font), Italic: italic(sp.Font) && !italic(base.Font),
 					Strike: sp.Strike, Underline: sp.Underline, Raise: sp.Raise, Href: href(d, sp.Link, on[li]), Field: w.Field,
 				}
+				if w.IsReference(&sp) {
+					in = Inline{Note: w.Note.ID, Raise: 1}
+				}
 				if w.Field != nil {
 					in = Inline{Field: w.Field}
 				}
@@ -192,6 +211,9 @@ func inlines(d *model.Document, lines []*model.Line, on []*model.Leaf, skip bool
 					put(space)
 				}
 				in.Text = sp.Text
+				if w.Leader {
+					in.Text = "…"
+				}
 				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) {
 					in.Text = d.Unhyphen(w, in.Text, lines[li+1])
 				}

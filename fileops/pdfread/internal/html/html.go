@@ -86,6 +86,7 @@ func (x *writer) document(f *flow.Flow, name string) {
 		x.element(el)
 	}
 	x.closeLists(0)
+	x.notes(f.Notes)
 	x.running("footer", f.Footer)
 	x.print("</body>\n</html>\n")
 }
@@ -279,6 +280,10 @@ func (x *writer) text(text []flow.Inline) {
 				x.print("<", tag, ">")
 			}
 		}
+		if in.Note > 0 {
+			x.print(fmt.Sprintf(`<sup id="ref-%d"><a href="#note-%d">%s</a></sup>`, in.Note, in.Note, escapeHTML(in.Text)))
+			continue
+		}
 		if in.Field != nil {
 			x.field(in.Field)
 			continue
@@ -300,6 +305,26 @@ func (x *writer) text(text []flow.Inline) {
 			x.print("</a>")
 		}
 	}
+}
+
+// notes writes the footnotes.
+func (x *writer) notes(notes []flow.Note) {
+	if len(notes) == 0 {
+		return
+	}
+	x.print("<section role=\"doc-endnotes\">\n<hr>\n")
+	for i, n := range notes {
+		for k, p := range n.Paragraphs {
+			if k > 0 {
+				x.print("<p>")
+			} else {
+				x.print(fmt.Sprintf(`<p id="note-%d"><sup><a href="#ref-%d">%s</a></sup> `, i+1, i+1, escapeHTML(n.Mark)))
+			}
+			x.text(p)
+			x.print("</p>\n")
+		}
+	}
+	x.print("</section>\n")
 }
 
 // field writes a form field.

@@ -194,6 +194,9 @@ func splitRun(run []*model.Line, col geom.Rect) []*model.Block {
 // breaksBefore reports whether l starts a new paragraph after cur.
 func breaksBefore(cur []*model.Line, l *model.Line, left, right float64, centred bool) bool {
 	p := cur[len(cur)-1]
+	if Leader(p) > 0 || lineMark(l) != "" && lineMark(cur[0]) != "" { // each footnote is a paragraph
+		return true
+	}
 	if _, ok := marker(l); ok {
 		return true
 	}

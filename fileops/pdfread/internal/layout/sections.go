@@ -27,12 +27,19 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 		}
 		l := y.leaf(s, taken)
 		leaves = append(leaves, l)
+		findNotes(s, l)
 		if fixed {
 			if left := leftover(s, l); flows(s, l, left) {
 				l.Behind = left.behind(s)
 			} else {
+				dropNotes(s)
+				l.Notes = nil
 				pages[l] = fix(s)
 			}
+		}
+		for _, n := range l.Notes {
+			d.Notes = append(d.Notes, n)
+			n.ID = len(d.Notes)
 		}
 		d.Leaves[l.Number] = l
 		for _, k := range l.Links {
@@ -49,6 +56,7 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 	d.Body = bodyStyle(all)
 	d.Scales = model.FontScales(sheets)
 	findHeadings(all, marks, d.Body)
+	linkContents(d, all, offset)
 	(&lister{}).find(all)
 	findHyphens(d, all)
 	makeSections(d, leaves, pages, runnings, offset, numbered)
@@ -177,6 +185,10 @@ func (r *pageRun) at(number int) *model.Running {
 	return r.even
 }
 
+// noteSlack is the room that other programs get on pages with footnotes, as a part
+// of the page height.
+const noteSlack = 0.015
+
 // margins returns the margins of pages of one size, and the bottom of their
 // text. It ignores single pages with larger text areas.
 func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
@@ -204,6 +216,10 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	// Other programs may need more room for the same text. It comes from the lower
 	// margin, so that no page becomes two.
 	m.B = clamp(h-bottom-0.05*h, 0.3*h)
+	noted := slices.ContainsFunc(part, func(l *model.Leaf) bool { return len(l.Notes) > 0 })
+	if noted { // footnotes are at the bottom of the text
+		m.B = clamp(h-bottom-noteSlack*h, 0.3*h)
+	}
 	m.T = clamp(m.T, 0.95*h-m.B)
 	// Their fonts may be slightly wider too, and the longest line must not wrap.
 	m.R = clamp(m.R-0.007*w, 0.45*w)
@@ -213,10 +229,10 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 			sparse++
 		}
 	}
-	if len(part) == 1 { // no later text could move up
+	if len(part) == 1 && !noted { // no later text could move up
 		m.B = 14
 	}
-	if 2*sparse > len(part) { // slides and similar pages end anywhere
+	if 2*sparse > len(part) && !noted { // slides and similar pages end anywhere
 		m.B, m.R = 14, min(m.R, 0.04*w)
 	}
 	return m, bottom
@@ -448,6 +464,9 @@ func fitPage(bs []*model.Placed, room float64) {
 			text += flowHeight(b.Block) + tableSlack*float64(len(b.Table.Ys))
 		default:
 			text += b.Height()
+		}
+		if n := notesHeight(b.Block); n > 0 {
+			text += n
 		}
 	}
 	// Spaces shrink first. They stay if everything fits, so that text keeps its place.

@@ -34,6 +34,16 @@ func Write(ctx context.Context, w io.Writer, f *flow.Flow) (left int, err error)
 	for _, el := range f.Elements {
 		x.element(f, el)
 	}
+	for i, n := range f.Notes {
+		text := fmt.Sprintf("[^%d]:", i+1)
+		for k, p := range n.Paragraphs {
+			if k > 0 {
+				text += "\n\n   "
+			}
+			text += " " + inlineText(p, false)
+		}
+		x.block(text)
+	}
 	if len(f.Footer) > 0 {
 		x.block("---")
 		for _, l := range f.Footer {
@@ -291,6 +301,10 @@ func linkTarget(uri string, inTable bool) string {
 // would not be recognized as such (GFM 6.4).
 func writeEmphasis(b *strings.Builder, text []flow.Inline, i int, inTable bool) {
 	in := text[i]
+	if in.Note > 0 {
+		fmt.Fprintf(b, "[^%d]", in.Note)
+		return
+	}
 	core := strings.TrimSpace(in.Text)
 	if core == "" {
 		b.WriteString(in.Text)

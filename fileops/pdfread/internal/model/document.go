@@ -18,10 +18,11 @@ type Document struct {
 	Body     Style
 	Sections []*Section
 	Media    []*Media
-	EvenOdd  bool            // left and right pages have different headers
-	Targets  map[int]bool    // pages that links point to
-	Leaves   map[int]*Leaf   // by page number
-	Scales   map[*Font]int   // width of characters in per cent, 100 if absent
+	EvenOdd  bool          // left and right pages have different headers
+	Targets  map[int]bool  // pages that links point to
+	Leaves   map[int]*Leaf // by page number
+	Scales   map[*Font]int // width of characters in per cent, 100 if absent
+	Notes    []*Note
 	Hyphens  map[string]bool // words that contain a hyphen, to decide whether a hyphen at a line end stays
 }
 

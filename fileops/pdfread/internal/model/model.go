@@ -56,6 +56,8 @@ type Word struct {
 	Glued      bool   // no space before it, although it is a separate word
 	Turn       int    // direction in quarter turns clockwise, or askew
 	Field      *Field // the form field that shows it; nil if none does
+	Leader     bool   // dots between a title and a page number
+	Note       *Note  // the footnote that its raised end refers to; nil if there is none
 }
 
 // Text returns the characters of all spans.
@@ -96,6 +98,7 @@ func (l *Line) Text() string {
 func NewLine(words []*Word) *Line {
 	l := &Line{Rect: geom.Nothing(), Words: words}
 	orderWords(words)
+	pairBrackets(words)
 	count := make(map[float64]int)
 	most := 0
 	for _, w := range words {
@@ -226,6 +229,7 @@ type Link struct {
 	URI   string
 	Page  int    // target page in the document, from 1; 0 if uri is set, or if the target is unknown
 	Frame uint32 // like Style.Frame
+	Mark  int    // the heading that it leads to, like Block.Mark; 0 means the page
 }
 
 // A Sheet is the content of a page before layout.
@@ -272,6 +276,7 @@ type Block struct {
 	Pitch   float64 // distance of baselines, 0 for a single line
 	Before  float64 // space above it, points
 	Heading int     // level, 0 if it is not a heading
+	Mark    int     // number of a heading that links lead to, from 1; 0 if there is none
 	List    *ListItem
 	Tight   bool // its lines must fit, because it is in a cell
 	Joined  bool // the next block of this kind continues it
@@ -322,6 +327,7 @@ type Leaf struct {
 	Content geom.Rect // area of the bands
 	Links   []Link
 	Behind  *Behind // nil if there is nothing
+	Notes   []*Note // footnotes, which are not in the bands
 }
 
 // A Scan is a page whose text must be recognized.
