@@ -131,7 +131,7 @@ func TestJudges(t *testing.T) {
 			// The judges see a result that a Runner would reject.
 			result := filepath.Join(folder(t, map[string][]byte{"b." + string(tt.format): tt.result(in)}), "b."+string(tt.format))
 			j := &judges{profile: filepath.Join(r.scratch, "profile")}
-			v, err := j.judge(t.Context(), plan(cells, files, "", "", 0)[0], []string{result}, filepath.Join(r.scratch, "judge"))
+			v, err := j.judge(t.Context(), plan(cells, files, "", "", 0, 0)[0], []string{result}, filepath.Join(r.scratch, "judge"))
 			o := Outcome{State: completed, Verdict: v}
 			if err != nil || (v.Wrong == "") != (tt.wrong == "") || !strings.Contains(v.Wrong, tt.wrong) || o.silent() != tt.silent {
 				t.Errorf("%+v, %v, want an objection with %q and silent loss %v", v, err, tt.wrong, tt.silent)
@@ -190,7 +190,7 @@ func TestStates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := r.all(t.Context(), plan(cells, files, "", "", 0))
+			got, err := r.all(t.Context(), plan(cells, files, "", "", 0, 0))
 			if err != nil || len(got) != 1 || got[0].State != tt.state || got[0].Code != tt.code || (len(got[0].Warnings) == 1) != (tt.state == completed) {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -268,7 +268,7 @@ func TestWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tasks := plan(cells, got, "", "", 1); len(tasks) != 1 || filepath.Base(tasks[0].path) != "e.pdf" {
+	if tasks := plan(cells, got, "", "", 1, 0); len(tasks) != 1 || filepath.Base(tasks[0].path) != "e.pdf" {
 		t.Errorf("the tasks for one file are %+v", tasks)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,15 +66,20 @@ func (j *judges) judge(ctx context.Context, t task, results []string, dir string
 	return v, err
 }
 
-// pages are formats that LibreOffice prints.
+// pages are formats that LibreOffice prints, in which a document keeps its pages.
 var pages = map[format.Format]bool{
-	format.DOC: true, format.DOCX: true, format.ODT: true, format.RTF: true, format.FODT: true, format.HTML: true,
+	format.DOC: true, format.DOCX: true, format.ODT: true, format.RTF: true, format.FODT: true,
 	format.XLS: true, format.XLSX: true, format.ODS: true, format.FODS: true, format.PPT: true, format.PPTX: true, format.ODP: true, format.FODP: true,
 }
 
 // valid objects to a file that its format's judge cannot read.
 func (j *judges) valid(ctx context.Context, t task, path, dir string) error {
 	secret := t.cell.Action == "lock" || t.cell.Action == "reset_password"
+	if t.cell.Action == "compress" {
+		if same, err := identical(t.path, path); same || err != nil {
+			return err // nothing is lost; the input may be damaged, or locked with an unknown password
+		}
+	}
 	switch f := format.Parse(path); {
 	case f == format.PDF:
 		return validPDF(ctx, t, path, secret)
@@ -84,12 +90,13 @@ func (j *judges) valid(ctx context.Context, t task, path, dir string) error {
 		return err
 	case f.Family() == format.Audio || f.Family() == format.Video:
 		return validMedia(ctx, t, path)
-	case f == format.ZIP && secret:
-		return check(ctx, "unzip", "-tq", "-P", password, path)
 	case f == format.ZIP || f == format.EPUB:
-		return check(ctx, "unzip", "-tq", path)
+		return validZIP(ctx, path)
 	case secret && f.Family() != format.Archive: // LibreOffice takes no password on its command line
 		return nil
+	case f == format.HTML:
+		_, err := j.printHTML(ctx, path, dir)
+		return err
 	case pages[f]:
 		_, err := j.print(ctx, path, dir)
 		return err
@@ -122,6 +129,28 @@ func validPDF(ctx context.Context, t task, path string, secret bool) error {
 		return errors.Join(err, object("pdfinfo finds no page"))
 	}
 	return nil
+}
+
+// validZIP objects to an archive that unzip rejects. unzip does not know AES and some methods of
+// compression; then 7z decides.
+func validZIP(ctx context.Context, path string) error {
+	const unsupported = 81 // exit status of unzip; see unzip(1)
+	_, err := tool(ctx, "unzip", "-tq", "-P", password, path)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == unsupported {
+		return check(ctx, "7z", "t", "-p"+password, path)
+	}
+	return rejected("unzip", err)
+}
+
+// identical reports whether two files have the same content.
+func identical(a, b string) (bool, error) {
+	x, err := os.ReadFile(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := os.ReadFile(b)
+	return bytes.Equal(x, y), err
 }
 
 func validXML(path string) error {
@@ -202,7 +231,7 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 		return similarPicture(ctx, t.path, results[0], v)
 	case from.Family() == format.Sheet && to.Family() != format.Sheet: // a page of LibreOffice is as good as another
 		return nil
-	case from != format.PDF && (!pages[from] || from == format.HTML):
+	case from != format.PDF && !pages[from]:
 		return nil
 	}
 	original, err := j.original(ctx, t.path)
@@ -212,6 +241,14 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 	switch {
 	case to == format.PDF:
 		return compared(v)(fidelity.Compare(ctx, original, results[0]))
+	case to == format.HTML:
+		printed, err := j.printHTML(ctx, results[0], dir)
+		if err != nil {
+			return err
+		}
+		return similarFlow(ctx, original, printed, v)
+	case to.Family() == format.Sheet && from == format.PDF:
+		return j.similarTables(ctx, original, results, dir, v)
 	case pages[to]:
 		printed, err := j.print(ctx, results[0], dir)
 		if err != nil {
@@ -219,16 +256,7 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 		}
 		return compared(v)(fidelity.Compare(ctx, original, printed))
 	case to == format.TXT || to == format.MD:
-		b, err := os.ReadFile(results[0])
-		if err != nil {
-			return err
-		}
-		part, err := fidelity.Text(ctx, original, string(b))
-		if part != nil {
-			v.Letters = part
-			v.score(10 * *part)
-		}
-		return err
+		return similarText(ctx, original, results, v)
 	case to.Family() == format.Image && to != format.SVG && from == format.PDF:
 		return similarPages(ctx, original, results, v)
 	}
@@ -238,6 +266,75 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 func (v *Verdict) score(s float64) {
 	s = math.Round(10*s) / 10
 	v.Score = &s
+}
+
+// similarText looks for the letters of the original in text files.
+func similarText(ctx context.Context, original string, results []string, v *Verdict) error {
+	var text strings.Builder
+	for _, p := range results {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		text.Write(b)
+	}
+	part, err := fidelity.Text(ctx, original, text.String())
+	if part != nil {
+		v.Letters = part
+		v.score(10 * *part)
+	}
+	return err
+}
+
+// similarTables looks for the letters of a PDF in its tables. How a workbook looks in print does not
+// count: a table has neither the place nor the size of the page.
+func (j *judges) similarTables(ctx context.Context, original string, results []string, dir string, v *Verdict) error {
+	if !pages[format.Parse(results[0])] {
+		return similarText(ctx, original, results, v)
+	}
+	printed, err := j.print(ctx, results[0], dir)
+	if err != nil {
+		return err
+	}
+	text, err := tool(ctx, "pdftotext", printed, "-")
+	if err != nil {
+		return rejected("pdftotext", err)
+	}
+	part, err := fidelity.Text(ctx, original, string(text))
+	if part != nil {
+		v.Letters = part
+		v.score(10 * *part)
+	}
+	return err
+}
+
+// similarFlow compares the print of a web page with the original. A web page has no pages: the score
+// is the part of the letters, or without any letters 0 if the print is blank and the original is not.
+func similarFlow(ctx context.Context, original, printed string, v *Verdict) error {
+	text, err := tool(ctx, "pdftotext", printed, "-")
+	if err != nil {
+		return rejected("pdftotext", err)
+	}
+	part, err := fidelity.Text(ctx, original, string(text))
+	if err != nil {
+		return err
+	}
+	if v.Letters = part; part != nil {
+		v.score(10 * *part)
+		return nil
+	}
+	var blank [2]bool
+	for i, pdf := range []string{original, printed} {
+		drawn, err := fidelity.Draw(ctx, pdf, fidelity.MaxPages)
+		if err != nil {
+			return err
+		}
+		blank[i] = !slices.ContainsFunc(drawn, func(p *fidelity.Page) bool { return !p.Blank() })
+	}
+	if blank[1] && !blank[0] {
+		v.score(0)
+	}
+	return nil
 }
 
 // compared returns a function that stores a score in v.
@@ -313,7 +410,7 @@ func turned(p *fidelity.Page) *fidelity.Page {
 // read are decoded by vips first.
 func picture(ctx context.Context, path string, w, h int) (*fidelity.Page, error) {
 	switch format.Parse(path) {
-	case format.AVIF, format.HEIC, format.JXL, format.JP2:
+	case format.AVIF, format.HEIC, format.JXL, format.JP2, format.WebP: // ffmpeg 5 reads no animated WebP
 		dir, err := os.MkdirTemp("", "corpus-")
 		if err != nil {
 			return nil, err
@@ -376,6 +473,24 @@ func (j *judges) print(ctx context.Context, path, dir string) (string, error) {
 	pdf := filepath.Join(dir, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))+".pdf")
 	if _, err := os.Stat(pdf); err != nil {
 		return "", object("LibreOffice does not print it")
+	}
+	return pdf, nil
+}
+
+// printHTML has Chromium print a web page to PDF.
+func (j *judges) printHTML(ctx context.Context, path, dir string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
+	defer stop()
+	pdf := filepath.Join(dir, "page.pdf")
+	args := []string{"--headless", "--disable-gpu", "--no-pdf-header-footer", "--user-data-dir=" + j.profile + "-browser", "--print-to-pdf=" + pdf, "file://" + path}
+	if os.Geteuid() == 0 {
+		args = append([]string{"--no-sandbox"}, args...) // Chromium refuses root otherwise
+	}
+	if _, err := tool(ctx, "chromium", args...); err != nil && ctx.Err() == nil {
+		return "", rejected("chromium", err)
+	}
+	if _, err := os.Stat(pdf); err != nil {
+		return "", object("Chromium does not print it")
 	}
 	return pdf, nil
 }

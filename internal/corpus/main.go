@@ -51,6 +51,8 @@ func run(ctx context.Context, args []string, out io.Writer) (worse bool, err err
 		baseline = fs.String("baseline", "", "compare with the outcomes in this JSON `file`")
 		store    = fs.String("json", "", "write the outcomes to this JSON `file`")
 		sample   = fs.Int("sample", 0, "run `N` of the files that take part, spread evenly over the folder; 0: all")
+		each     = fs.Int("each", 0, "run at most `N` actions and targets for each file, others for the next file; 0: all")
+		limit    = fs.Duration("for", 0, "start no run after this `time`; 0: run all")
 		table    = fs.Bool("table", false, "print the totals as a table in Markdown, too")
 		atOnce   = fs.Int("at-once", 2, "run `N` files at the same time")
 		timeout  = fs.Duration("timeout", 2*time.Minute, "stop a run after this `time`")
@@ -82,11 +84,11 @@ func run(ctx context.Context, args []string, out io.Writer) (worse bool, err err
 	if err := set.Warm(ctx); err != nil {
 		return false, err
 	}
-	r := &runner{root: fs.Arg(0), scratch: scratch, timeout: *timeout, grace: 30 * time.Second, atOnce: *atOnce, out: out}
+	r := &runner{root: fs.Arg(0), scratch: scratch, timeout: *timeout, grace: 30 * time.Second, limit: *limit, atOnce: *atOnce, out: out}
 	if r.registry, err = fileops.NewRegistry(set.Actions()...); err != nil {
 		return false, err
 	}
-	tasks := plan(matrix.Cells(set.Actions()), files, *action, *to, *sample)
+	tasks := plan(matrix.Cells(set.Actions()), files, *action, *to, *sample, *each)
 	fmt.Fprintf(out, "%d runs\n", len(tasks))
 	outcomes, err := r.all(ctx, tasks)
 	if err != nil {

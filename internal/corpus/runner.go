@@ -74,8 +74,9 @@ type task struct {
 }
 
 // plan returns the tasks for a sample of the files that have any, or for all of them if sample is 0:
-// all cells of their format, or those of one action and target.
-func plan(cells []matrix.Cell, files []string, action, to string, sample int) (out []task) {
+// all cells of their format, or those of one action and target. If each is not 0, a file gets at most
+// so many of them, and the next file of its format gets the following ones.
+func plan(cells []matrix.Cell, files []string, action, to string, sample, each int) (out []task) {
 	tasks := make(map[string][]task)
 	for _, path := range files {
 		for _, c := range cells {
@@ -85,8 +86,18 @@ func plan(cells []matrix.Cell, files []string, action, to string, sample int) (o
 		}
 	}
 	files = slices.DeleteFunc(files, func(path string) bool { return len(tasks[path]) == 0 })
+	next := make(map[format.Format]int)
 	for _, path := range spread(files, sample) {
-		out = append(out, tasks[path]...)
+		all := tasks[path]
+		if each <= 0 || each >= len(all) {
+			out = append(out, all...)
+			continue
+		}
+		f := format.Parse(path)
+		for range each {
+			out = append(out, all[next[f]%len(all)])
+			next[f]++
+		}
 	}
 	return out
 }
@@ -97,11 +108,13 @@ type runner struct {
 	root           string // Outcome.File is relative to it
 	scratch        string
 	timeout, grace time.Duration // grace: how long an action may take to stop
+	limit          time.Duration // no run starts after it; 0: no limit
 	atOnce         int
 	out            io.Writer
 }
 
-// all runs tasks and prints a line for each, in order.
+// all runs tasks and prints a line for each, in order. It returns the outcomes of those that started
+// within the limit.
 func (r *runner) all(ctx context.Context, tasks []task) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(tasks))
 	ready := make([]chan error, len(tasks))
@@ -109,6 +122,10 @@ func (r *runner) all(ctx context.Context, tasks []task) ([]Outcome, error) {
 		ready[i] = make(chan error, 1)
 	}
 	next := make(chan int)
+	var expired <-chan time.Time
+	if r.limit > 0 {
+		expired = time.After(r.limit)
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -128,6 +145,9 @@ func (r *runner) all(ctx context.Context, tasks []task) ([]Outcome, error) {
 		for i := range tasks {
 			select {
 			case next <- i:
+			case <-expired:
+				close(ready[i]) // it does not start, nor do the tasks after it
+				return
 			case <-ctx.Done():
 				return
 			}
@@ -136,7 +156,10 @@ func (r *runner) all(ctx context.Context, tasks []task) ([]Outcome, error) {
 	printHead(r.out)
 	for i := range tasks {
 		select {
-		case err := <-ready[i]:
+		case err, ran := <-ready[i]:
+			if !ran {
+				return outcomes[:i], nil
+			}
 			if err != nil {
 				return nil, err
 			}

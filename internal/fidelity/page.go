@@ -152,6 +152,9 @@ func (a *Page) ink() mask {
 	return m
 }
 
+// Blank reports whether the page has no ink: all of it has nearly the brightness of the paper.
+func (a *Page) Blank() bool { return a.ink().count() == 0 }
+
 // areas selects coloured and dark areas: pictures, bands and boxes, but not text.
 func (a *Page) areas(gray plane) mask {
 	colour := make(plane, len(gray))
