@@ -64,7 +64,8 @@ browser >/dev/null || choose_browser=yes
 # Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
 # in colour, and as outlines for LibreOffice before 7.5, which cannot print colours;
 # Carlito and Caladea, which have the metrics of the Calibri and Cambria of most office documents.
-packages fonts-dejavu-core fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea
+# dejavu-extra has a font for formulas.
+packages fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea
 packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
 if [ "$mode" = test ] || [ "$mode" = bench ]; then

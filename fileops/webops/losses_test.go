@@ -49,8 +49,9 @@ func TestLossesAreTold(t *testing.T) {
 		"picture of Markdown":  {"a.md", "# Title\n\n![picture](images/a.png)\n", left("1 picture was left out, because it is")},
 		"picture of a drawing": {"a.svg", svg + `<image xlink:href="a.png" width="9" height="9"/><script>x()</script></svg>`, scripts + "\n" + left("1 picture was left out, because it is")},
 		"diagram":              {"a.md", "# T\n\n```mermaid\ngraph TD\nA-->B\n```\n", "layout_simplified: Diagrams are shown as their source text."},
-		"formula":              {"a.md", "Energy is $E = mc^2$.\n", "layout_simplified: Formulas are shown as their TeX source."},
-		"displayed formula":    {"a.md", "# T\n\n$$\n\\frac{a}{b}\n$$\n", "layout_simplified: Formulas are shown as their TeX source."},
+		"formula":              {"a.md", "Energy is $E = mc^2$.\n", ""},
+		"odd formula":          {"a.md", "Energy is $\\newcommand{\\x}{y}$.\n", "layout_simplified: Formulas are shown as their TeX source."},
+		"displayed formula":    {"a.md", "# T\n\n$$\n\\frac{a}{b}\n$$\n", ""},
 		"money and code":       {"a.md", "It costs $5 or $6_000, `$x^2$` is code.\n\n```sh\necho $a_b $c\n```\n", ""},
 		"misleading names":     {"a.html", `<form name=querySelectorAll></form><img name=images><img name=scripts><p>text`, ""},
 	} {

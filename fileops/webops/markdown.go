@@ -33,8 +33,8 @@ var (
 )
 
 // markdownPage prints Markdown in GitHub's dialect: CommonMark with tables, task lists,
-// strikethrough, links without brackets, footnotes, alerts and :names: of emoji. It
-// keeps HTML, which has no more rights here than in a page.
+// strikethrough, links without brackets, footnotes, alerts, formulas and :names: of
+// emoji. It keeps HTML, which has no more rights here than in a page.
 //
 // It fails with [fileops.ErrLimit] if parsing exceeds the time limit of a document.
 func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) (_ page, err error) {
@@ -52,15 +52,16 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 		}
 		src = src[m[1]:]
 	}
+	tex := &formulas{}
 	md := goldmark.New(
-		goldmark.WithExtensions(extension.GFM, extension.Footnote, emoji.Emoji),
+		goldmark.WithExtensions(extension.GFM, extension.Footnote, emoji.Emoji, tex),
 		goldmark.WithParserOptions(
 			parser.WithBlockParsers(util.Prioritized(blockBrake{stop}, 0)), parser.WithInlineParsers(util.Prioritized(inlineBrake{stop}, 0)),
 			parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(alerts{}, 500))),
 		goldmark.WithRendererOptions(gmhtml.WithUnsafe()),
 	)
 	root := md.Parser().Parse(text.NewReader(src))
-	warnSource(job, root, src)
+	warnSource(job, root, src, tex.failed)
 	var body bytes.Buffer
 	if title != "" {
 		body.WriteString("<h1>" + html.EscapeString(title) + "</h1>\n")
@@ -78,34 +79,16 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 	return page{html: document(title, markdownStyle, string(refresh.ReplaceAll(body.Bytes(), nil))), layout: l, lost: func(l losses) { l.warn(job) }}, nil
 }
 
-var (
-	codeSpan = regexp.MustCompile("`[^`]*`")
-
-	// formula matches TeX between dollar signs. It has a backslash, index or exponent,
-	// unlike amounts of money.
-	formula = regexp.MustCompile(`\$\$[^$]+\$\$|\$[^\s$](?:[^$\n]*[\\^_{][^$\n]*)?[^\s$]?\$`)
-	teX     = regexp.MustCompile(`[\\^_{]`)
-)
-
-// warnSource warns about diagrams and formulas, which are shown as their source.
-func warnSource(job *fileops.Job, root ast.Node, src []byte) {
-	diagrams, formulas := false, false
+// warnSource warns about diagrams and formulas that are shown as their source.
+func warnSource(job *fileops.Job, root ast.Node, src []byte, formulas bool) {
+	diagrams := false
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n := n.(type) {
-		case *ast.FencedCodeBlock:
-			switch strings.ToLower(string(n.Language(src))) {
+		if c, ok := n.(*ast.FencedCodeBlock); ok && entering {
+			switch strings.ToLower(string(c.Language(src))) {
 			case "mermaid", "plantuml", "graphviz", "dot":
 				diagrams = true
-			case "math", "latex-math":
+			case "latex-math":
 				formulas = true
-			}
-		case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
-			raw := codeSpan.ReplaceAll(n.Lines().Value(src), nil)
-			for _, m := range formula.FindAll(raw, 100) {
-				formulas = formulas || teX.Match(m)
 			}
 		}
 		return ast.WalkContinue, nil
