@@ -20,6 +20,7 @@ var (
 	ErrWrongPassword    = errors.New("the password is wrong")
 	ErrNotEncrypted     = errors.New("the file is not protected by a password")
 	ErrLimit            = errors.New("the file exceeds a limit")
+	ErrParameter        = errors.New("a parameter does not fit the file")
 	ErrEngine           = errors.New("the engine could not process the file")
 	ErrUnavailable      = errors.New("the engine is not available at the moment")
 )
@@ -82,6 +83,7 @@ var kinds = [...]struct {
 	{ErrNotEncrypted, "not_encrypted"},
 	{ErrFormatMismatch, "format_mismatch"},
 	{ErrLimit, "limit_exceeded"},
+	{ErrParameter, "invalid_parameter"},
 	{ErrUnsupportedInput, "unsupported_input"},
 	{ErrCorruptInput, "corrupt_input"},
 	{ErrUnavailable, "engine_unavailable"},
@@ -133,7 +135,7 @@ func Retryable(err error) bool {
 	return Code(err) == "internal_error"
 }
 
-// A ParamError reports a parameter that failed validation.
+// A ParamError reports a parameter that failed validation. It matches [ErrParameter].
 type ParamError struct {
 	Param   string
 	Reason  string
@@ -142,6 +144,9 @@ type ParamError struct {
 
 // Error implements error.
 func (e *ParamError) Error() string { return fmt.Sprintf("parameter %q %s", e.Param, e.Reason) }
+
+// Is makes errors.Is(err, ErrParameter) true.
+func (e *ParamError) Is(target error) bool { return target == ErrParameter }
 
 // A pathError is an error of the operating system about a path that the caller of a run
 // supplied.

@@ -40,7 +40,7 @@ func TestErrorKinds(t *testing.T) {
 		{"timeout", fmt.Errorf("convert: %w", context.DeadlineExceeded), "timeout", "the operation took too long and was stopped", false},
 		{"timeout seen by an engine", fileops.Fail(fileops.ErrEngine, context.DeadlineExceeded, "it broke"), "timeout", "the operation took too long and was stopped", false},
 		{"cancelled", context.Canceled, "cancelled", "the operation was cancelled", false},
-		{"parameter", &fileops.ParamError{Param: "dpi", Reason: "is required"}, "internal_error", `parameter "dpi" is required`, true},
+		{"parameter", &fileops.ParamError{Param: "dpi", Reason: "is required"}, "invalid_parameter", `parameter "dpi" is required`, false},
 		{"unsupported", &fileops.UnsupportedError{Action: "lock", Inputs: []format.Format{"png"}}, "unsupported_input", `the action "lock" is not supported for png`, false},
 		{"disk full", &fs.PathError{Op: "write", Path: "/secret/path", Err: syscall.ENOSPC}, "internal_error", "the file could not be processed because of an internal error", true},
 		{"disk full for the engine", fileops.Fail(fileops.ErrEngine, syscall.ENOSPC, ""), "engine_failed", "the engine could not process the file", true},

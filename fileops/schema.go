@@ -126,6 +126,9 @@ func (s Schema) check() error {
 		if d.Min > d.Max {
 			return fmt.Errorf("parameter %q: its minimum is above its maximum", d.Name)
 		}
+		if d.OneOf != "" && (d.Required || d.Default != nil) {
+			return fmt.Errorf("parameter %q: one of several cannot be required or have a default", d.Name)
+		}
 		if d.Default != nil {
 			if _, err := d.parse(d.Default); err != nil {
 				return fmt.Errorf("default: %w", err)

@@ -370,6 +370,7 @@ func TestSchemaCheck(t *testing.T) {
 		{"no name", fileops.Schema{{}}, "no name"},
 		{"twice", fileops.Schema{{Name: "a"}, {Name: "a"}}, "listed twice"},
 		{"listed words for an integer", fileops.Schema{{Name: "a", Type: fileops.Integer, Enum: []string{"1", "x"}}}, "no integer"},
+		{"default of one of several", fileops.Schema{{Name: "a", Default: "x", OneOf: "b"}}, "cannot be required or have a default"},
 		{"listed fractions", fileops.Schema{{Name: "a", Type: fileops.Number, Enum: []string{"1.5"}}}, "only a string or an integer"},
 		{"secret boolean", fileops.Schema{{Name: "a", Type: fileops.Boolean, Secret: true}}, "only a string"},
 		{"pattern of a number", fileops.Schema{{Name: "a", Type: fileops.Number, Pattern: "1"}}, "only a string"},
@@ -478,7 +479,7 @@ func TestListedIntegers(t *testing.T) {
 func TestOneOf(t *testing.T) {
 	t.Parallel()
 	s := fileops.Schema{
-		{Name: "every", Type: fileops.Integer, Default: 1, OneOf: "parts"}, {Name: "pages", OneOf: "parts"}, {Name: "title"},
+		{Name: "every", Type: fileops.Integer, OneOf: "parts"}, {Name: "pages", OneOf: "parts"}, {Name: "title"},
 	}
 	for _, args := range []fileops.Args{nil, {"every": 2}, {"pages": "1", "title": "x"}, {"pages": "1", "every": nil}} {
 		if _, err := s.Parse(args); err != nil {

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 // classes are all classes of failures.
 var classes = []error{
 	fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
-	fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
+	fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrParameter, fileops.ErrEngine, fileops.ErrUnavailable,
 }
 
 // work is an action for any number of text files that does what its parameter names.
@@ -53,7 +53,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
@@ -63,6 +63,8 @@ func work() fileops.Action {
 		case "odd": // text that takes six bytes for each byte in JSON, and invalid text
 			odd := strings.Repeat("<\x01\xff&é", 2000)
 			return fileops.Fail(fileops.ErrUnsupportedInput, fmt.Errorf("part %s is no picture", odd), "%s is odd", odd[:900])
+		case "page":
+			return &fileops.ParamError{Param: "path", Reason: "names page 9, but the document has 1 page"}
 		case "full":
 			return fmt.Errorf("write: %w", &os.PathError{Op: "write", Path: "out", Err: syscall.ENOSPC})
 		case "late":
@@ -447,7 +449,7 @@ func TestFailuresAreTheSame(t *testing.T) {
 	p, _ := pool(t, isolate.Options{})
 	isolated := p.Wrap(work())
 	none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
-	for _, how := range []string{"badly", "odd", "full", "late", "unsupported", "simply"} {
+	for _, how := range []string{"badly", "odd", "full", "late", "unsupported", "simply", "page"} {
 		args, in := fileops.Args{"how": how}, fileops.Bytes("a.txt", []byte("x"))
 		want := fileops.Run(t.Context(), work(), args, none, in)
 		got := fileops.Run(t.Context(), isolated, args, none, in)

@@ -84,6 +84,13 @@ func reportOf(err error, action string) *report {
 			}
 		}
 	}
+	var p *fileops.ParamError
+	if f == nil && errors.As(err, &p) {
+		r.Failure = true // its text is for users
+		if text == p.Error() {
+			text = ""
+		}
+	}
 	r.Detail = cut(text)
 	return r
 }
@@ -110,7 +117,7 @@ func (r *report) failure() error {
 	}
 	for _, kind := range []error{
 		fileops.ErrCorruptInput, fileops.ErrFormatMismatch, errors.ErrUnsupported, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
-		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
+		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrParameter, fileops.ErrEngine, fileops.ErrUnavailable,
 		context.DeadlineExceeded, context.Canceled,
 	} {
 		switch {

@@ -63,8 +63,8 @@ func (t Tools) ExtractPages() fileops.Action {
 func (t Tools) Split() fileops.Action {
 	const parts = "parts"
 	spec := t.spec("split", "Makes several PDF files of the pages of one.", fileops.Schema{{
-		Name: "every", Type: fileops.Integer, Default: 1.0, Min: 1, Max: 5000, OneOf: parts,
-		Doc: "Number of pages of each result; instead of pages and at.",
+		Name: "every", Type: fileops.Integer, Min: 1, Max: 5000, OneOf: parts,
+		Doc: "Number of pages of each result; 1 if neither pages nor at is given.",
 	}, {
 		Name: "pages", Pattern: pagelist.Groups, Min: 1, Max: 10_000, OneOf: parts,
 		Doc: "Pages of each result, separated by semicolons, such as 1-3;4-.",
@@ -145,7 +145,7 @@ func (e *excerpts) groups() (groups [][]int, err error) {
 			groups = append(groups, span(from, starts[i+1]))
 		}
 	default:
-		for from, n := 0, params.Int("every"); from < total; from += n {
+		for from, n := 0, max(1, params.Int("every")); from < total; from += n {
 			groups = append(groups, span(from, min(from+n, total)))
 		}
 	}
