@@ -3,7 +3,6 @@ package webops
 import (
 	"bytes"
 	"html"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -134,7 +133,18 @@ func formulaEnd(line []byte, end string) int {
 	return -1
 }
 
-var blankLine = regexp.MustCompile(`\n[ \t]*\n`)
+// isClosed reports whether $$ comes before an empty line.
+func isClosed(rest []byte) bool {
+	for line := range bytes.Lines(rest) {
+		if bytes.Contains(line, []byte("$$")) {
+			return true
+		}
+		if util.IsBlank(line) {
+			return false
+		}
+	}
+	return false
+}
 
 type blockFormula struct{ *formulas }
 
@@ -148,11 +158,7 @@ func (blockFormula) Open(_ ast.Node, reader text.Reader, _ parser.Context) (ast.
 	if !bytes.HasPrefix(start, []byte("$$")) || bytes.Contains(start[2:], []byte("$$")) {
 		return nil, parser.NoChildren
 	}
-	rest := reader.Source()[segment.Stop:]
-	if end := blankLine.FindIndex(rest); end != nil {
-		rest = rest[:end[0]]
-	}
-	if !bytes.Contains(rest, []byte("$$")) {
+	if !isClosed(reader.Source()[segment.Stop:]) {
 		return nil, parser.NoChildren
 	}
 	n := &formulaBlock{}

@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {},
 	"internal/specimen":   {},
-	"internal/systest":    {},
+	"internal/systest":    {"internal/worktime"},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},

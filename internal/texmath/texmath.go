@@ -195,15 +195,18 @@ func (p *parser) scripted() (node, error) {
 		}
 	}
 	var sub, sup string
+	primes, power := false, false
 	for {
 		switch t := p.peek(); t {
 		case "'":
-			primes := ""
-			for p.peek() == "'" {
+			n := 0
+			for ; p.peek() == "'" && n < 5; n++ {
 				p.next()
-				primes += "′"
 			}
-			sup += element("mo", primes)
+			if sup != "" || n == 5 {
+				return node{}, p.fail("too many primes")
+			}
+			sup, primes = element("mo", strings.Repeat("′", n)), true
 			continue
 		case "^", "_":
 			p.next()
@@ -217,7 +220,11 @@ func (p *parser) scripted() (node, error) {
 				}
 				sub = arg
 			} else {
+				if power {
+					return node{}, p.fail("double exponent")
+				}
 				sup += arg
+				power = true
 			}
 			continue
 		case `\limits`, `\nolimits`:
@@ -227,7 +234,7 @@ func (p *parser) scripted() (node, error) {
 		}
 		break
 	}
-	if strings.Count(sup, "<mo>′") > 0 {
+	if primes {
 		sup = element("mrow", sup)
 	}
 	names := [3]string{"msub", "msup", "msubsup"}
