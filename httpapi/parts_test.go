@@ -54,10 +54,10 @@ func TestPartCounts(t *testing.T) {
 // A streamed response is the same in all envelopes, and its URLs work.
 func TestManyParts(t *testing.T) {
 	t.Parallel()
-	const parts = 10_000
+	parts := systest.Scale(10_000, 1500)
 	for _, envelope := range []httpapi.Envelope{httpapi.EnvelopeDual, httpapi.EnvelopePlain, httpapi.EnvelopeData} {
 		a := serve(t, httpapi.Config{Envelope: envelope})
-		body := initiate(parts*5<<20, parts)
+		body := initiate(int64(parts)*5<<20, parts)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", a.URL+"/api/v1/initiate-upload", strings.NewReader(body))
 		systest.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer key-a")
@@ -112,23 +112,24 @@ func TestManyParts(t *testing.T) {
 // passes when the bucket is full.
 func TestPartsCost(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{Limits: httpapi.Limits{Rate: httpapi.Rate{PerSecond: 0.001, Burst: 150}}})
-	many := initiate(10_000*5<<20, 10_000)
+	a := serve(t, httpapi.Config{Limits: httpapi.Limits{Rate: httpapi.Rate{PerSecond: 0.001, Burst: 60}}})
+	many := initiate(3000*5<<20, 3000)
 	for i, want := range []int{200, 429} {
 		if st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", many); st != want || want == 429 && m["error"] != "rate_limit_exceeded" {
 			t.Errorf("request %d: %d %.300v", i+1, st, m)
 		}
 	}
-	// 150 - 101 - 1 remain for small requests.
-	for i := range 49 {
+	// 60 - 31 - 1 remain for small requests.
+	for i := range 29 {
 		want := 200
-		if i == 48 {
+		if i == 28 {
 			want = 429
 		}
 		if st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", initiate(5, 1)); st != want {
 			t.Fatalf("request %d: %d %v", i+1, st, m)
 		}
 	}
+	many = initiate(2000*5<<20, 2000) // costs 21
 	b := serve(t, httpapi.Config{Limits: httpapi.Limits{Rate: httpapi.Rate{PerSecond: 1000, Burst: 20}}})
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -285,7 +285,7 @@ func TestFairness(t *testing.T) {
 					ops = append(ops, op)
 					until(t, tr, op, running)
 				}
-				ops = append(ops, submit(t, tr, "many", slices.Repeat([]string{"pdf"}, 500)...))
+				ops = append(ops, submit(t, tr, "many", slices.Repeat([]string{"pdf"}, systest.Scale(500, 100))...))
 				for range 3 {
 					ops = append(ops, submit(t, tr, "few", "pdf"))
 				}
@@ -924,11 +924,11 @@ func TestIdempotent(t *testing.T) {
 	})
 }
 
-// TestMany runs a thousand operations of several owners and queues, newly submitted and
+// TestMany runs many operations of several owners and queues, newly submitted and
 // from a backlog, and counts them.
 func TestMany(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
-		const n = 1000
+		n := systest.Scale(1000, 200)
 		var mu sync.Mutex
 		finals, handled := make(map[string]int), make(map[status.Ref]int)
 		all := make(chan struct{})

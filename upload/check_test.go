@@ -248,7 +248,7 @@ func TestCheckBesideWork(t *testing.T) {
 				})
 			}
 			var counts upload.CheckCounts
-			for done.Load() < 300 || counts.Records < 100 {
+			for uploads, records := int64(systest.Scale(300, 60)), int64(systest.Scale(100, 30)); done.Load() < uploads || counts.Records < records; {
 				var found []string
 				// The grace is a little longer than the time between storing content
 				// and recording it.

@@ -49,7 +49,7 @@ func TestUploadRandom(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
 		rng := rand.New(rand.NewPCG(1, 2))
-		for range 25 {
+		for range systest.Scale(25, 8) {
 			data := noise(rng.IntN(200_000))
 			rest, parts := data, [][]byte{}
 			for range rng.IntN(10) {

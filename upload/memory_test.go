@@ -33,8 +33,8 @@ func (z *zeros) Read(b []byte) (int, error) {
 
 // Not parallel, because it measures the whole process.
 func TestMemoryOfLargeUpload(t *testing.T) {
+	size := int64(systest.Scale(1<<30, 256<<20))
 	const (
-		size  = 1 << 30
 		parts = 4
 		bound = 16 << 20 // four copy buffers of 512 KiB, and room
 	)

@@ -183,7 +183,7 @@ func samples(t testing.TB) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{"office": office(t, everything), "pdfa": office(t, archival)}
 
-	dir, dpi := t.TempDir(), fmt.Sprint(scale(250, 150))
+	dir, dpi := t.TempDir(), fmt.Sprint(systest.Scale(250, 150))
 	shell(t, "pdftoppm", "-r", dpi, "-jpeg", "-jpegopt", "quality=97", save(t, pdf("o.pdf", out["office"])), filepath.Join(dir, "s"))
 	shell(t, "pdftoppm", "-r", dpi, "-jpeg", "-gray", "-jpegopt", "quality=97", save(t, pdf("o.pdf", out["office"])), filepath.Join(dir, "g"))
 	for _, kind := range []string{"s", "g"} {

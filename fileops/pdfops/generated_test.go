@@ -361,7 +361,7 @@ func generated(t testing.TB, seed uint64) []byte {
 // poppler.
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
-	documents := scale(100, 5)
+	documents := systest.Scale(100, 5)
 	eye, err := pdfread.New(t.Context(), pdfread.Options{})
 	systest.NoError(t, err)
 	defer eye.Close()

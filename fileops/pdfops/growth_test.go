@@ -7,6 +7,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Objects that many others share are not gone through once for each of them, and
@@ -14,7 +15,7 @@ import (
 // would take hours.
 func TestSharedObjects(t *testing.T) {
 	t.Parallel()
-	many := scale(40_000, 20_000)
+	many := systest.Scale(40_000, 20_000)
 	repeat := func(format string) string { return strings.Repeat(format, many) }
 	numbered := func(format string) string {
 		var b strings.Builder

@@ -17,14 +17,6 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
-// scale returns the first number, or the second with -short.
-func scale(full, short int) int {
-	if testing.Short() {
-		return short
-	}
-	return full
-}
-
 // cell reports whether to test the cell in row i and column j of a table. With
 // -short, only each row and each column is tested, on diagonals that are n cells
 // apart. n is the smaller dimension.

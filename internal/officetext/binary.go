@@ -239,15 +239,15 @@ func pptRecords(ctx context.Context, b []byte, depth int, do func(kind, instance
 	}
 }
 
-// pptText returns the text of a text atom.
-func pptText(kind int, d []byte) (string, bool) {
+// pptText returns the text of a text atom, and "" for other records.
+func pptText(kind int, d []byte) string {
 	switch kind {
 	case pptUnicode:
-		return utf16Text(d) + "\n", true
+		return utf16Text(d) + "\n"
 	case pptBytes:
-		return byteText(d) + "\n", true
+		return byteText(d) + "\n"
 	}
-	return "", false
+	return ""
 }
 
 // readPPT returns the text of the slides of a presentation, or with all, every text in
@@ -257,8 +257,7 @@ func readPPT(ctx context.Context, r io.ReaderAt, size int64, all bool) string {
 	var out strings.Builder
 	if all {
 		pptRecords(ctx, b, 0, func(kind, _ int, d []byte) bool {
-			s, _ := pptText(kind, d)
-			out.WriteString(s)
+			out.WriteString(pptText(kind, d))
 			return true
 		})
 		return out.String()
@@ -281,8 +280,7 @@ func readPPT(ctx context.Context, r io.ReaderAt, size int64, all bool) string {
 			if kind == pptPersist && len(d) >= 4 {
 				slides = append(slides, le.Uint32(d))
 			}
-			s, _ := pptText(kind, d)
-			out.WriteString(s)
+			out.WriteString(pptText(kind, d))
 			return false
 		})
 		return false
@@ -303,8 +301,7 @@ func readPPT(ctx context.Context, r io.ReaderAt, size int64, all bool) string {
 			if kind == pptSlideInfo && len(d) >= 12 && le.Uint16(d[10:])&4 != 0 { // fHidden: [MS-PPT] 2.6.6
 				hidden = true
 			}
-			s, _ := pptText(kind, d)
-			out.WriteString(s)
+			out.WriteString(pptText(kind, d))
 			return true
 		})
 	}

@@ -146,6 +146,14 @@ func Proxy(t testing.TB, to string, carry func(client, server *net.TCPConn)) str
 	return ln.Addr().String()
 }
 
+// Scale returns the size or number for a test: full, or short with -short.
+func Scale(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 // NoError ends the test if err is not nil. It costs nothing in the loop of a benchmark.
 func NoError(t testing.TB, err error) {
 	if err != nil {
