@@ -26,7 +26,7 @@ var schemaOrder = map[string][]string{
 	"trPr":   {"cantSplit", "trHeight", "tblHeader"},
 	"tbl":    {"tblPr", "tblGrid", "tr"},
 	"tr":     {"trPr", "tc"},
-	"sectPr": {"headerReference", "footerReference", "type", "pgSz", "pgMar", "pgNumType", "cols", "titlePg"},
+	"sectPr": {"headerReference", "footerReference", "footnotePr", "type", "pgSz", "pgMar", "pgNumType", "cols", "titlePg"},
 	"lvl":    {"start", "numFmt", "lvlText", "lvlJc", "pPr", "rPr"},
 	"style":  {"name", "basedOn", "next", "qFormat", "pPr", "rPr", "tblPr"},
 	"settings": {
@@ -39,6 +39,7 @@ var schemaOrder = map[string][]string{
 	"anchor":      {"simplePos", "positionH", "positionV", "extent", "effectExtent", "wrapNone", "docPr", "cNvGraphicFramePr", "graphic"},
 	"wsp":         {"cNvSpPr", "spPr", "txbx", "bodyPr"},
 	"pic":         {"nvPicPr", "blipFill", "spPr"},
+	"footnotePr":  {"numFmt", "numStart", "numRestart", "footnote"},
 	"tblBorders":  {"top", "left", "bottom", "right", "insideH", "insideV"},
 	"ind":         {},
 }

@@ -27,7 +27,7 @@ const noteLine = "0.5 w 72 130 m 200 130 l S\n"
 
 func TestDocxFootnotes(t *testing.T) {
 	t.Parallel()
-	for name, marks := range map[string][]string{"numbers": {"1", "2"}, "signs": {"*", "†"}, "from 5": {"5", "6"}} {
+	for name, marks := range map[string][]string{"numbers": {"1", "2"}, "signs": {"*", "†"}, "from 5": {"5", "6"}, "others": {"2", "7"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code := strings.NewReplacer("†", `\206`)
@@ -41,8 +41,10 @@ func TestDocxFootnotes(t *testing.T) {
 			if strings.Contains(main, "first note of") || strings.Count(main, "<w:footnoteReference ") != 2 || !strings.Contains(notes, "The first note of the page.") || strings.Count(notes, `<w:footnote w:id=`) != 2 {
 				t.Errorf("no footnotes: %s\n%s", main, notes)
 			}
-			if custom := strings.Contains(main, "customMarkFollows"); custom != (name != "numbers") {
-				t.Errorf("own marks: %v", custom)
+			settings := string(parts["word/settings.xml"])
+			own, signs, start := strings.Contains(main, "customMarkFollows"), strings.Contains(settings, `<w:numFmt w:val="chicago"/>`), strings.Contains(settings, `<w:numStart w:val="5"/>`)
+			if own != (name == "others") || signs != (name == "signs") || start != (name == "from 5") {
+				t.Errorf("own marks: %v, signs: %v, start: %v", own, signs, start)
 			}
 			for _, part := range []string{"word/_rels/document.xml.rels", "[Content_Types].xml", "word/settings.xml"} {
 				if !strings.Contains(string(parts[part]), "footnote") {

@@ -11,13 +11,31 @@ import (
 // raised returns the properties of a mark in text of some size.
 func raised(size float64) string {
 	n := halfPoints(size)
-	return fmt.Sprintf(`<w:rPr><w:sz w:val="%d"/><w:szCs w:val="%d"/><w:vertAlign w:val="superscript"/></w:rPr>`, n, n)
+	return fmt.Sprintf(`<w:rPr><w:rStyle w:val="FootnoteReference"/><w:sz w:val="%d"/><w:szCs w:val="%d"/><w:vertAlign w:val="superscript"/></w:rPr>`, n, n)
+}
+
+// noteNumbers returns the elements that number the footnotes.
+func (x *writer) noteNumbers() string {
+	if len(x.d.Notes) == 0 {
+		return ""
+	}
+	n, out := x.d.Numbering(), ""
+	if n.Signs {
+		out += `<w:numFmt w:val="chicago"/>`
+	}
+	if n.Start > 1 {
+		out += fmt.Sprintf(`<w:numStart w:val="%d"/>`, n.Start)
+	}
+	if n.EachPage {
+		out += `<w:numRestart w:val="eachPage"/>`
+	}
+	return out
 }
 
 // reference writes the reference to a footnote.
 func (x *writer) reference(n *model.Note, size float64) {
 	x.notes = append(x.notes, n)
-	if x.d.NumberedNotes() {
+	if !x.d.Numbering().Own {
 		x.printf(`<w:r>%s<w:footnoteReference w:id="%d"/></w:r>`, raised(size), n.ID)
 		return
 	}
@@ -42,7 +60,7 @@ func (x *writer) footnotes() {
 		for i, b := range n.Blocks {
 			if i == 0 {
 				x.lead = `<w:r>` + raised(b.Lines[0].Size) + `<w:footnoteRef/></w:r>`
-				if !x.d.NumberedNotes() {
+				if x.d.Numbering().Own {
 					x.lead = `<w:r>` + raised(b.Lines[0].Size) + `<w:t>` + ooxml.Escape(n.Mark) + `</w:t></w:r>`
 				}
 				if w := b.Lines[0].Words[0]; !w.Glued && w.L > b.L+0.5*w.Size {

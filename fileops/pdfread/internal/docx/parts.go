@@ -113,6 +113,9 @@ func (x *writer) styles() string {
 		`<w:style w:type="character" w:default="1" w:styleId="DefaultParagraphFont"><w:name w:val="Default Paragraph Font"/></w:style>` +
 		`<w:style w:type="table" w:default="1" w:styleId="TableNormal"><w:name w:val="Normal Table"/><w:tblPr><w:tblInd w:w="0" w:type="dxa"/><w:tblCellMar><w:left w:w="60" w:type="dxa"/><w:right w:w="60" w:type="dxa"/></w:tblCellMar></w:tblPr></w:style>` +
 		`<w:style w:type="paragraph" w:styleId="ListParagraph"><w:name w:val="List Paragraph"/><w:basedOn w:val="Normal"/><w:qFormat/></w:style>`)
+	if len(x.notes) > 0 {
+		b.WriteString(`<w:style w:type="character" w:styleId="FootnoteReference"><w:name w:val="footnote reference"/><w:basedOn w:val="DefaultParagraphFont"/><w:rPr><w:vertAlign w:val="superscript"/></w:rPr></w:style>`)
+	}
 	for level := 1; level <= model.MaxHeadingLevel; level++ {
 		st := x.headings[level]
 		if st == nil {
@@ -132,7 +135,7 @@ func (x *writer) settings() string {
 	}
 	notes := ""
 	if len(x.notes) > 0 {
-		notes = `<w:footnotePr><w:footnote w:id="-1"/><w:footnote w:id="0"/></w:footnotePr>`
+		notes = `<w:footnotePr>` + x.noteNumbers() + `<w:footnote w:id="-1"/><w:footnote w:id="0"/></w:footnotePr>`
 	}
 	return ooxml.Header + `<w:settings xmlns:w="` + nsMain + `"><w:defaultTabStop w:val="720"/>` + even +
 		`<w:characterSpacingControl w:val="doNotCompress"/>` +

@@ -27,6 +27,9 @@ func (x *writer) section(s *model.Section, index int) string {
 	if index == 0 || s.NextPage {
 		x.headers(&b, s)
 	}
+	if n := x.noteNumbers(); n != "" {
+		b.WriteString(`<w:footnotePr>` + n + `</w:footnotePr>`)
+	}
 	kind := "continuous"
 	if s.NextPage {
 		kind = "nextPage"

@@ -156,7 +156,7 @@ func tabStops(b *model.Block) []tabStop {
 		if at > 0 && i >= at {
 			return append(out, leaderStop(b, l))
 		}
-		if !layout.WideGap(l, i) {
+		if !layout.TabGap(l, i) {
 			continue
 		}
 		t := tabStop{kind: "left", pos: w.L - b.Region.L}
@@ -255,7 +255,7 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 				sep = "\t"
 			case i == 0:
 				sep = " "
-			case len(stops) > 0 && li == 0 && layout.WideGap(l, i):
+			case len(stops) > 0 && li == 0 && layout.TabGap(l, i):
 				sep = "\t"
 			case !w.Glued:
 				sep = " "

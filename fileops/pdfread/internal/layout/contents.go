@@ -25,6 +25,12 @@ func Leader(l *model.Line) int {
 	return 0
 }
 
+// TabGap reports whether the gap before the i-th word of l becomes a tab: a wide
+// one, or that after the number of an entry of a contents list.
+func TabGap(l *model.Line, i int) bool {
+	return WideGap(l, i) || i == 1 && Leader(l) > 1 && !l.Words[0].RTL && l.Words[1].L-l.Words[0].R > 0.8*l.Size
+}
+
 // isLabel reports whether s can be a page number: digits, Roman numerals, or
 // digits with the chapter, such as A-3.
 func isLabel(s string) bool {
