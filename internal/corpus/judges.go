@@ -481,7 +481,7 @@ func (j *judges) office(ctx context.Context, path, dir, to string) (string, erro
 	return out, nil
 }
 
-// printHTML has Chromium print a web page to PDF.
+// printHTML has Chromium or Chrome print a web page to PDF.
 func (j *judges) printHTML(ctx context.Context, path, dir string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
 	defer stop()
@@ -490,11 +490,17 @@ func (j *judges) printHTML(ctx context.Context, path, dir string) (string, error
 	if os.Geteuid() == 0 {
 		args = append([]string{"--no-sandbox"}, args...) // Chromium refuses root otherwise
 	}
-	if _, err := tool(ctx, "chromium", args...); err != nil && ctx.Err() == nil {
-		return "", rejected("chromium", err)
+	browser := "chromium"
+	for _, name := range []string{"google-chrome-stable", "google-chrome"} {
+		if _, err := exec.LookPath(browser); err != nil {
+			browser = name
+		}
+	}
+	if _, err := tool(ctx, browser, args...); err != nil && ctx.Err() == nil {
+		return "", rejected(browser, err)
 	}
 	if _, err := os.Stat(pdf); err != nil {
-		return "", object("Chromium does not print it")
+		return "", object("%s does not print it", browser)
 	}
 	return pdf, nil
 }
