@@ -97,11 +97,11 @@ matrix:
 	$(GO) test -count=1 -v -timeout 30m -run '^TestMatrix$$' ./internal/matrix
 
 ## corpus: run every file below DIR through all actions, or through ACTION with TO, and have other programs judge the
-## results; SAMPLE=N runs N files; JSON=FILE stores the outcomes, BASELINE=FILE compares with stored ones; TABLE=1 prints totals in Markdown. See docs/corpus.md
+## results; SAMPLE=N runs N files, EACH=N only N actions of each, FOR=4m stops after that time; JSON=FILE stores the outcomes, BASELINE=FILE compares with stored ones; TABLE=1 prints totals in Markdown. See docs/corpus.md
 corpus:
 	@scripts/setup.sh test
-	@test -d "$(DIR)" || { echo "usage: make corpus DIR=FOLDER [ACTION=convert] [TO=docx] [SAMPLE=40] [JSON=FILE] [BASELINE=FILE] [TABLE=1]"; exit 1; }
-	$(GO) run ./internal/corpus -action "$(ACTION)" -to "$(TO)" -sample $(or $(SAMPLE),0) -json "$(JSON)" -baseline "$(BASELINE)" $(if $(TABLE),-table) "$(DIR)"
+	@test -d "$(DIR)" || { echo "usage: make corpus DIR=FOLDER [ACTION=convert] [TO=docx] [SAMPLE=40] [EACH=2] [FOR=4m] [JSON=FILE] [BASELINE=FILE] [TABLE=1]"; exit 1; }
+	$(GO) run ./internal/corpus -action "$(ACTION)" -to "$(TO)" -sample $(or $(SAMPLE),0) -each $(or $(EACH),0) -for $(or $(FOR),0) -json "$(JSON)" -baseline "$(BASELINE)" $(if $(TABLE),-table) "$(DIR)"
 
 ## docs: generate docs/formats.md from the code
 docs:

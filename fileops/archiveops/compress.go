@@ -115,6 +115,11 @@ func (c *recompressor) open(in *fileops.File) (*zip.Reader, error) {
 	case err != nil:
 		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged and cannot be read")
 	}
+	for _, f := range zr.File {
+		if f.Method == zip.Store && f.Flags&flagEncrypted == 0 && f.CompressedSize64 != f.UncompressedSize64 {
+			return nil, fileops.Fail(fileops.ErrCorruptInput, nil, "an entry of the archive is damaged: it is stored, but its sizes differ")
+		}
+	}
 	return zr, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -105,7 +106,20 @@ func (s *sized) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// empty reports whether a 7z archive has no entries, and therefore no header after its start header
+// (7zFormat.txt, "SignatureHeader"; 32 bytes). The library rejects it.
+func (l *listed) empty() bool {
+	var b [32]byte
+	if _, err := l.in.Reader().ReadAt(b[:], 0); err != nil {
+		return false
+	}
+	return [20]byte(b[12:]) == [20]byte{} && binary.LittleEndian.Uint32(b[8:]) == crc32.ChecksumIEEE(b[12:])
+}
+
 func (l *listed) sevenZip(visit func(*tar.Header, io.Reader) error) error {
+	if l.empty() {
+		return nil
+	}
 	zr, err := sevenzip.NewReaderWithPassword(l.in.Reader(), l.in.Size(), l.password)
 	if err != nil {
 		return err
@@ -173,6 +187,14 @@ func (s *summed) Read(p []byte) (int, error) {
 		err = errDamaged
 	}
 	return n, err
+}
+
+// volume reports whether the input is a part of a multi-part archive of RAR 4, which starts with a
+// main header (type 0x73) after the signature, with flag 1 for a part (RAR technote.txt, 2006).
+func (l *listed) volume() bool {
+	var b [12]byte
+	_, err := l.in.Reader().ReadAt(b[:], 0)
+	return err == nil && string(b[:7]) == "Rar!\x1a\x07\x00" && b[9] == 0x73 && b[10]&1 != 0
 }
 
 func (l *listed) rar(visit func(*tar.Header, io.Reader) error) error {
@@ -250,7 +272,7 @@ func (l *listed) failure(err error) error {
 		return fileops.Fail(fileops.ErrPasswordRequired, err, "the archive is protected by a password")
 	case errors.Is(err, rardecode.ErrBadPassword), encrypted:
 		return fileops.Fail(fileops.ErrWrongPassword, err, "the password is wrong")
-	case errors.Is(err, rardecode.ErrMultiVolume), errors.Is(err, rardecode.ErrBadVolumeNumber):
+	case errors.Is(err, rardecode.ErrMultiVolume), errors.Is(err, rardecode.ErrBadVolumeNumber), errors.Is(err, rardecode.ErrInvalidFileBlock) && l.volume():
 		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the archive is one part of a multi-part archive; join the parts first")
 	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
 		return fileops.Fail(fileops.ErrLimit, err, "unpacking the file needs more than the limit of %d MiB of memory", maxDictionary>>20)

@@ -154,6 +154,33 @@ func TestConvertRAR(t *testing.T) {
 	}
 }
 
+// Later parts of a multi-part archive of RAR 4, and archives without entries, are not damaged.
+func TestConvertNotDamaged(t *testing.T) {
+	t.Parallel()
+	// A block of RAR 4: checksum, type, flags, size, fields (RAR technote.txt, 2006).
+	block := func(kind byte, flags uint16, fields ...byte) []byte {
+		b := binary.LittleEndian.AppendUint16([]byte{kind}, flags)
+		b = append(binary.LittleEndian.AppendUint16(b, uint16(7+len(fields))), fields...)
+		return append(binary.LittleEndian.AppendUint16(nil, uint16(crc32.ChecksumIEEE(b))), b...)
+	}
+	part := append([]byte("Rar!\x1a\x07\x00"), block(0x73, 0x11, make([]byte, 6)...)...)
+	fields := append([]byte{1, 0, 0, 0, 9, 0, 0, 0, 2}, make([]byte, 8)...) // sizes, system, checksum, time
+	fields = append(fields, 20, 0x30, 1, 0, 0, 0, 0, 0, 'a')                // version, stored, name
+	part = append(part, block(0x74, 0x8001, fields...)...)                  // continues from the part before
+	part = append(append(part, 'x'), block(0x7b, 0)...)
+	empty := append([]byte("7z\xbc\xaf\x27\x1c\x00\x04"), binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(make([]byte, 20)))...)
+	empty = append(empty, make([]byte, 20)...)
+	for message, in := range map[string]*fileops.File{
+		"one part of a multi-part archive": fileops.Bytes("in.rar", part),
+		"has no files":                     fileops.Bytes("in.7z", empty),
+	} {
+		_, err := run(t.Context(), archiveops.Convert(nil), toZIP(), in)
+		if !errors.Is(err, fileops.ErrUnsupportedInput) || !strings.Contains(fileops.Message(err), message) {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+}
+
 // TestConvertListedLimits applies the limits to archives with correct and with
 // wrong directories.
 func TestConvertListedLimits(t *testing.T) {

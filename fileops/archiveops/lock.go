@@ -31,8 +31,33 @@ func Lock(l *Limits) fileops.Action {
 		if n > 0 {
 			return fileops.Fail(fileops.ErrPasswordRequired, nil, "the file is already protected by a password; unlock it or reset its password instead")
 		}
+		if err := k.verify(ctx, zr); err != nil {
+			return err
+		}
 		return k.rewrite(ctx, job, zr, nil, job.Params.Get("password"))
 	})
+}
+
+// verify unpacks the entries that are copied without change, and fails if one is damaged: nobody
+// could tell that from a wrong password later.
+func (k *recrypter) verify(ctx context.Context, zr *zip.Reader) error {
+	for _, f := range zr.File {
+		if !(&recompressor{k.limits}).recompressible(f) {
+			continue
+		}
+		r, err := f.Open()
+		if err == nil {
+			_, err = io.Copy(io.Discard, fileops.ContextReader(ctx, r))
+			err = errors.Join(err, r.Close())
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fileops.Fail(fileops.ErrCorruptInput, err, "an entry of the archive is damaged")
+		}
+	}
+	return nil
 }
 
 // Unlock returns the action "unlock" for ZIP archives. It removes the encryption

@@ -1,9 +1,11 @@
 package archiveops_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +85,38 @@ func TestLock(t *testing.T) {
 }
 
 // TestUnlock opens archives locked by other programs.
+// A locked archive is readable: an entry whose sizes or checksum are wrong is reported before.
+func TestDamagedEntries(t *testing.T) {
+	t.Parallel()
+	packed := bytes.Repeat([]byte("x"), 12) // of no compression, in the first and only entry
+	for name, change := range map[string]func(h *zip.FileHeader){
+		"stored, longer": func(h *zip.FileHeader) { h.Method, h.UncompressedSize64 = zip.Store, 13 },
+		"checksum":       func(h *zip.FileHeader) { h.Method, h.CRC32 = zip.Store, 1 },
+		"deflated":       func(h *zip.FileHeader) { h.Method = zip.Deflate },
+	} {
+		h := &zip.FileHeader{Name: "a.txt", CompressedSize64: 12, UncompressedSize64: 12, CRC32: crc32.ChecksumIEEE(packed)}
+		change(h)
+		var b bytes.Buffer
+		zw := zip.NewWriter(&b)
+		w, err := zw.CreateRaw(h)
+		if err == nil {
+			_, err = w.Write(packed)
+		}
+		if err = errors.Join(err, zw.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for action, a := range map[string]fileops.Action{"lock": archiveops.Lock(nil), "compress": archiveops.Compress(nil)} {
+			args := fileops.Args{}
+			if action == "lock" {
+				args["password"] = "sesame"
+			}
+			if _, err := run(t.Context(), a, args, fileops.Bytes("in.zip", b.Bytes())); !errors.Is(err, fileops.ErrCorruptInput) {
+				t.Errorf("%s %s: %v", action, name, err)
+			}
+		}
+	}
+}
+
 func TestUnlock(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, secret)

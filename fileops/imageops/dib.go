@@ -56,6 +56,8 @@ func parseDIB(b []byte) (h dibHeader, err error) {
 	case h.size == 12:
 		h.width, h.height, h.bits = int(le.Uint16(b[4:])), int(le.Uint16(b[6:])), int(le.Uint16(b[10:]))
 		h.entry = 3
+	case h.size == 16 && len(b) >= 16: // OS/2 2.0, without the fields that may be missing
+		h.width, h.height, h.bits = int(le.Uint32(b[4:])), int(le.Uint32(b[8:])), int(le.Uint16(b[14:]))
 	case h.size >= 40 && h.size <= 256 && len(b) >= h.size:
 		w, ht := int64(int32(le.Uint32(b[4:]))), int64(int32(le.Uint32(b[8:])))
 		if ht < 0 {
@@ -162,6 +164,9 @@ func decodeDIB(h dibHeader, head, pix []byte, alpha bool) (*image.NRGBA, error) 
 				}
 			default:
 				i := int(row[x*h.bits/8]) >> (8 - h.bits - x*h.bits%8) & (1<<h.bits - 1)
+				if i >= h.colours {
+					return nil, fmt.Errorf("%w: a pixel has no colour", errDIB)
+				}
 				copy(o, palette[i][:])
 			}
 		}
@@ -186,10 +191,12 @@ func masked(v, mask uint32) byte {
 }
 
 // unRLE decodes run-length encoding. Skipped pixels stay transparent, as the format
-// specifies.
+// specifies. Pixels after the end of a row are dropped, as other readers do; pixels above the first
+// row mean that the data is damaged.
 func unRLE(m *image.NRGBA, h dibHeader, b []byte, palette *[256][3]byte) error {
-	x, y := 0, 0
+	x, y, outside := 0, 0, false
 	set := func(i int) {
+		outside = outside || y >= h.height
 		if x < h.width && y < h.height {
 			o := m.Pix[(h.height-1-y)*m.Stride+4*x:]
 			copy(o, palette[i][:])
@@ -216,6 +223,9 @@ func unRLE(m *image.NRGBA, h dibHeader, b []byte, palette *[256][3]byte) error {
 		case 0:
 			x, y = 0, y+1
 		case 1:
+			if outside {
+				return fmt.Errorf("%w: pixels are outside of the picture", errDIB)
+			}
 			return nil
 		case 2:
 			if len(b) < 2 {

@@ -380,6 +380,15 @@ func (e *Engine) load(job *fileops.Job) (source, header, error) {
 	return src, h, err
 }
 
+// unreadable decodes all pages and frames of a picture and returns the first error.
+func (e *Engine) unreadable(ctx context.Context, src source) error {
+	h, err := e.codec.stat(src)
+	for n := 0; err == nil && n < h.pages; n++ {
+		_, err = e.codec.pixels(ctx, src, plan{page: n, width: 256, height: 256})
+	}
+	return err
+}
+
 // blame decides whether the input or the engine caused a codec's failure. Codecs do
 // not report that, so blame decodes the input once more without encoding it.
 func (e *Engine) blame(ctx context.Context, src source, p plan, err error) error {
@@ -394,7 +403,7 @@ func (e *Engine) blame(ctx context.Context, src source, p plan, err error) error
 		return fileops.Fail(fileops.ErrUnsupportedInput, err, "this variant of %s cannot be read", src.format.Title())
 	}
 	if ownDecoder(src.format) == nil {
-		_, bad := e.codec.pixels(ctx, src, plan{page: p.page, width: 256, height: 256})
+		bad := e.unreadable(ctx, src)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

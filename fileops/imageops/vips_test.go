@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/color/palette"
 	"image/draw"
+	"image/gif"
 	"image/png"
 	"math"
 	"os"
@@ -891,21 +893,76 @@ func TestNotDamaged(t *testing.T) {
 		binary.BigEndian.PutUint32(b[at+12:], h)
 		return b
 	}
+	// The codes of the second frame are not those of a picture (GIF89a, appendix F).
+	var moving bytes.Buffer
+	frame := func(c uint8) *image.Paletted {
+		m := image.NewPaletted(image.Rect(0, 0, 40, 30), palette.Plan9)
+		for i := range m.Pix {
+			m.Pix[i] = c
+		}
+		return m
+	}
+	if err := gif.EncodeAll(&moving, &gif.GIF{Image: []*image.Paletted{frame(1), frame(9)}, Delay: []int{5, 5}}); err != nil {
+		t.Fatal(err)
+	}
+	second := bytes.LastIndex(moving.Bytes(), []byte{0x2c, 0, 0, 0, 0, 40, 0, 30, 0})
+	codes := moving.Bytes()[second+10+flagged(moving.Bytes()[second+9])+2:]
+	for i := range 20 {
+		codes[i] = 0xff
+	}
+
+	// The last run of pixels is above the first row of a bitmap.
+	rle := make([]byte, 54+4*256)
+	copy(rle, "BM")
+	for at, v := range map[int]uint32{10: uint32(len(rle)), 14: 40, 18: 4, 22: 2, 26: 8<<16 | 1, 30: 1} {
+		binary.LittleEndian.PutUint32(rle[at:], v)
+	}
+	good := slices.Concat(rle, []byte{5, 1, 0, 0, 4, 2, 0, 0, 0, 1})
+	bad := slices.Concat(rle, []byte{4, 1, 0, 0, 4, 2, 0, 0, 4, 3, 0, 1})
+
+	// One pixel with the second of n colours.
+	indexed := func(n uint32) []byte {
+		b := append(bytes.Clone(rle[:54]), make([]byte, 4*n)...)
+		for at, v := range map[int]uint32{10: uint32(len(b)), 18: 1, 22: 1, 30: 0, 46: n} {
+			binary.LittleEndian.PutUint32(b[at:], v)
+		}
+		return append(b, 1, 0, 0, 0)
+	}
+	// One pixel of 24 bits after the short header of OS/2 2.0.
+	os2 := append([]byte("BM"), make([]byte, 32)...)
+	for at, v := range map[int]uint32{2: 34, 10: 30, 14: 16, 18: 1, 22: 1, 26: 24<<16 | 1} {
+		binary.LittleEndian.PutUint32(os2[at:], v)
+	}
+
 	for name, c := range map[string]struct {
 		in   *fileops.File
 		want error
 		text string
 	}{
+		"bad frame":   {fileops.Bytes("in.gif", moving.Bytes()), fileops.ErrCorruptInput, "damaged"},
+		"rows":        {fileops.Bytes("in.bmp", good), nil, ""},
+		"more rows":   {fileops.Bytes("in.bmp", bad), fileops.ErrCorruptInput, "damaged"},
+		"no colour":   {fileops.Bytes("in.bmp", indexed(1)), fileops.ErrCorruptInput, "damaged"},
+		"colour":      {fileops.Bytes("in.bmp", indexed(2)), nil, ""},
+		"OS/2":        {fileops.Bytes("in.bmp", os2), nil, ""},
 		"subsampled":  {fileops.Bytes("in.tiff", subsampled), fileops.ErrUnsupportedInput, "this variant of TIFF cannot be read"},
 		"many pixels": {fileops.Bytes("in.avif", sized(17000, 17000)), fileops.ErrLimit, "17000 × 17000 pixels"},
 		"too wide":    {fileops.Bytes("in.avif", sized(17000, 100)), fileops.ErrUnsupportedInput, "this variant of AVIF cannot be read"},
 		"cut":         {fileops.Bytes("in.avif", sized(170, 100)[:200]), fileops.ErrCorruptInput, "damaged"},
 	} {
 		_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, c.in)
-		if !errors.Is(err, c.want) || !strings.Contains(fileops.Message(err), c.text) {
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(fileops.Message(err), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// flagged returns the size of the colour table that the flags of a GIF's frame announce, in bytes.
+func flagged(flags byte) int {
+	if flags&0x80 == 0 {
+		return 0
+	}
+	return 3 << (flags&7 + 1)
 }
 
 // withResource returns a Photoshop file with an image resource block.

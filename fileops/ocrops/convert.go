@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"image"
+	"image/draw"
 	"io"
 	"strings"
 
@@ -75,11 +78,20 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		}
 	}
 	job.Progress(0.1)
-	var found []*hocrPage
-	if language := job.Params.Get(languageParam); language == Auto {
-		found, _, err = e.detect(ctx, reader{func() io.Reader { return in.Reader() }, 0, len(sizes)})
-	} else {
-		found, err = e.read(ctx, in.Reader(), 0, language, e.upright, len(sizes))
+	language := job.Params.Get(languageParam)
+	read := func(open func() io.Reader) (found []*hocrPage, err error) {
+		if language == Auto {
+			found, _, err = e.detect(ctx, reader{open, 0, len(sizes)})
+			return found, err
+		}
+		return e.read(ctx, open(), 0, language, e.upright, len(sizes))
+	}
+	found, err := read(func() io.Reader { return in.Reader() })
+	if errors.Is(err, fileops.ErrCorruptInput) && in.Format() != format.TIFF {
+		// Tesseract's decoders reject some valid files.
+		if img, _, bad := image.Decode(in.Reader()); bad == nil {
+			found, err = read(func() io.Reader { return netpbm(grey(img)) })
+		}
 	}
 	if err != nil {
 		return err
@@ -104,6 +116,14 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		_, err := out.WriteTo(w)
 		return err
 	})
+}
+
+// grey returns img on white paper.
+func grey(img image.Image) *image.Gray {
+	out := image.NewGray(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(out, out.Rect, image.White, image.Point{}, draw.Src)
+	draw.Draw(out, out.Rect, img, img.Bounds().Min, draw.Over)
+	return out
 }
 
 var errNoText = fileops.Fail(fileops.ErrUnsupportedInput, nil, "no text was found in the picture")

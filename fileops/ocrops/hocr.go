@@ -112,10 +112,12 @@ func parseHOCR(r io.Reader) ([]*hocrPage, error) {
 		}
 	}
 	if len(pages) == 0 {
-		return nil, errors.New("hocr: no page")
+		return nil, errNoPage
 	}
 	return pages, nil
 }
+
+var errNoPage = errors.New("hocr: no page")
 
 func attributes(t xml.StartElement) (class, title string) {
 	for _, a := range t.Attr {

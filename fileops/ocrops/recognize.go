@@ -156,6 +156,9 @@ func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language
 		return nil, err
 	}
 	found, err := parseHOCR(&out)
+	if errors.Is(err, errNoPage) { // Tesseract does not read this variant, and exits with 0
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "text cannot be read from this variant of picture; convert it to PNG first")
+	}
 	if err != nil {
 		return nil, fileops.Fail(fileops.ErrEngine, err, "")
 	}

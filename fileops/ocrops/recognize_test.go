@@ -2,6 +2,7 @@ package ocrops_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"image"
 	"io"
@@ -241,6 +242,8 @@ func TestConvertErrors(t *testing.T) {
 		kind error
 	}{
 		{"no text", fileops.Bytes("a.png", encode(t, white, format.PNG)), fileops.ErrUnsupportedInput},
+		{"half a GIF", fileops.Bytes("a.gif", halfOf(encode(t, page(t, english, 100), format.GIF))), fileops.ErrCorruptInput},
+		{"BMP of 16 bits", fileops.Bytes("a.bmp", sixteenBits()), fileops.ErrUnsupportedInput},
 		{"bomb", fileops.Bytes("a.tiff", bomb), fileops.ErrLimit},
 		{"loop", fileops.Bytes("a.tiff", loop), fileops.ErrLimit},
 	} {
@@ -257,6 +260,37 @@ func TestConvertErrors(t *testing.T) {
 	p, err := e.Convert().Spec().Accepts[0].Params.Parse(fileops.Args{"convert_to": "TEXT", "ocr_language": "de"})
 	if err != nil || p.Get("ocr_language") != "deu" {
 		t.Errorf("de means %q (%v)", p.Get("ocr_language"), err)
+	}
+}
+
+func halfOf(b []byte) []byte { return b[:len(b)/2] }
+
+// sixteenBits returns a BMP of one pixel with 16 bits, which neither Tesseract nor package bmp reads.
+func sixteenBits() []byte {
+	b := make([]byte, 14+40+4)
+	copy(b, "BM")
+	for at, v := range map[int]uint32{2: uint32(len(b)), 10: 54, 14: 40, 18: 1, 22: 1, 26: 16<<16 | 1} {
+		binary.LittleEndian.PutUint32(b[at:], v)
+	}
+	return b
+}
+
+// A GIF with an empty comment is valid, but Tesseract does not read it.
+func TestConvertGIFWithEmptyComment(t *testing.T) {
+	t.Parallel()
+	b := encode(t, page(t, english, 150), format.GIF)
+	at := 13 // after the header
+	if b[10]&0x80 != 0 {
+		at += 3 << (b[10]&7 + 1) // and the colours
+	}
+	b = slices.Insert(b, at, 0x21, 0xfe, 0)
+	dir := t.TempDir()
+	if err := fileops.Run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "eng"}, fileops.ToDir(dir), fileops.Bytes("a.gif", b)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "a.txt"))
+	if err != nil || recall(english, string(text)) < 0.9 {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	_ "image/png"
 	"io"
 
-	_ "golang.org/x/image/bmp" // decodes headers
+	"golang.org/x/image/bmp"
 	_ "golang.org/x/image/webp"
 
 	"github.com/filewright/filewright/fileops"
@@ -30,6 +30,9 @@ func pictureSizes(f *fileops.File, most int) ([]image.Point, error) {
 	}
 	if errors.Is(err, errPages) {
 		return nil, fileops.Fail(fileops.ErrLimit, err, "the picture has more than the limit of %d pages for character recognition; split it first", most)
+	}
+	if errors.Is(err, bmp.ErrUnsupported) {
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "text cannot be read from this variant of BMP; convert it to PNG first")
 	}
 	if err != nil {
 		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the picture is damaged")

@@ -50,9 +50,18 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Forma
 		return nil, err
 	}
 	d.Info, d.Lang, d.Media = r.info, r.lang, r.media.All
+	for _, s := range r.sheets {
+		for _, w := range s.Words {
+			d.Letters += tables.Letters(w.Text())
+		}
+	}
 	job.Progress(0.92)
 	return d, nil
 }
+
+// tablesHold is the part of a document's letters that its tables need for a result without a warning:
+// page numbers and a title may be outside.
+const tablesHold = 0.9
 
 // toDocument writes the document of job in a format that needs its structure.
 func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.Format) error {
@@ -79,6 +88,9 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 		ts, err := tables.Find(d)
 		if err != nil {
 			return err
+		}
+		if float64(tables.Total(ts)) < tablesHold*float64(d.Letters) {
+			job.Warn(fileops.WarnContentDropped, "text outside of tables was left out; PDF to HTML or DOCX keeps it")
 		}
 		write = func(w io.Writer) error { return tables.WriteCSV(ctx, w, ts) }
 		if to == format.XLSX {

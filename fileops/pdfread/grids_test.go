@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,22 @@ func TestNoTable(t *testing.T) {
 		_, err := convert(t.Context(), t, e, fileops.Args{"convert_to": to}, fileops.Bytes("in.pdf", fixtures()["text"]))
 		if !errors.Is(err, fileops.ErrUnsupportedInput) || !strings.Contains(fileops.Message(err), "no table was found") {
 			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+// A table beside much other text is not the whole document, and the result says so.
+func TestTextOutsideOfTables(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	table := ruledTable(72, 780, 140, 22, [][]string{{"Product", "Price"}, {"Apples", "1.25"}, {"Pears", "2.50"}, {"Oranges", "3.75"}})
+	prose := lines("F1", 11, 72, 500, 14, "A paragraph stands below the table and is longer than all", "of its cells together, so most of the document is lost.")
+	for _, to := range []string{"csv", "xlsx"} {
+		if _, codes := warned(t, e, to, pages(pdfPage{content: table})); len(codes) > 0 {
+			t.Errorf("%s of a table: warnings %q", to, codes)
+		}
+		if _, codes := warned(t, e, to, pages(pdfPage{content: table + prose})); !slices.Equal(codes, []string{fileops.WarnContentDropped}) {
+			t.Errorf("%s of a table and text: warnings %q", to, codes)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +138,118 @@ func TestJudges(t *testing.T) {
 				t.Errorf("%+v, %v, want an objection with %q and silent loss %v", v, err, tt.wrong, tt.silent)
 			}
 		})
+	}
+}
+
+// judged returns the verdict for one result of converting a file.
+func judged(t *testing.T, from string, in []byte, to string, result []byte) Verdict {
+	t.Helper()
+	a := fileops.Func(fileops.Spec{Name: "convert", Engine: "fake", Summary: "Fakes.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.Parse("a." + from)}, Params: fileops.Schema{fileops.Enum("convert_to", "Format.", to)}}}}, nil)
+	dir := folder(t, map[string][]byte{"a." + from: in, "b." + to: result})
+	tasks := plan(matrix.Cells([]fileops.Action{a}), []string{filepath.Join(dir, "a."+from)}, "", "", 0, 0)
+	j := &judges{profile: filepath.Join(dir, "profile")}
+	v, err := j.judge(t.Context(), tasks[0], []string{filepath.Join(dir, "b."+to)}, filepath.Join(dir, "judge"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A web page and a table have no pages of the original. Their text counts.
+func TestJudgesOfText(t *testing.T) {
+	t.Parallel()
+	paper := content(t, specimen.Of(t, format.PDF))
+	text, err := tool(t.Context(), "pdftotext", filepath.Join(folder(t, map[string][]byte{"a.pdf": paper}), "a.pdf"), "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := []byte("<!DOCTYPE html><meta charset=utf-8><pre>" + html.EscapeString(string(text)) + "</pre>")
+	for _, tt := range []struct {
+		to        string
+		result    []byte
+		low, high float64
+	}{
+		{"html", page, 9, 10},
+		{"html", []byte("<!DOCTYPE html><p>nothing"), 0, 3},
+		{"csv", text, 9, 10},
+		{"csv", []byte("a,b\n"), 0, 3},
+	} {
+		if v := judged(t, "pdf", paper, tt.to, tt.result); v.Wrong != "" || v.Score == nil || *v.Score < tt.low || *v.Score > tt.high {
+			t.Errorf("%s of %d bytes: %+v, want a score from %g to %g", tt.to, len(tt.result), v, tt.low, tt.high)
+		}
+	}
+	if v := judged(t, "pdf", blankPage(), "html", page); v.Score != nil {
+		t.Errorf("nothing to compare: %+v", v)
+	}
+}
+
+// unzip does not know AES; 7z decides then. A damaged archive stays wrong.
+func TestJudgeOfLockedArchive(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string][]byte{"a.txt": bytes.Repeat([]byte("text "), 100)})
+	locked := filepath.Join(dir, "a.zip")
+	if _, err := tool(t.Context(), "7z", "a", "-tzip", "-mem=AES256", "-p"+password, locked, filepath.Join(dir, "a.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := validZIP(t.Context(), locked); err != nil {
+		t.Error(err)
+	}
+	b, err := os.ReadFile(locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[60] ^= 1 // in the content
+	if err := os.WriteFile(locked, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := validZIP(t.Context(), locked); err == nil {
+		t.Error("a damaged archive is valid")
+	}
+}
+
+// No run starts after the limit, and the outcomes until then are kept.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	r, cells := fake(t, format.TXT, func(ctx context.Context, _ *fileops.Job) error {
+		<-ctx.Done() // of the run, which is longer than the limit of all
+		return ctx.Err()
+	})
+	r.limit, r.timeout = time.Nanosecond, 100*time.Millisecond
+	files := make(map[string][]byte)
+	for i := range 50 {
+		files[fmt.Sprintf("%02d.txt", i)] = []byte("text\n")
+	}
+	r.root = folder(t, files)
+	paths, err := walk(r.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.all(t.Context(), plan(cells, paths, "", "", 0, 0))
+	if err != nil || len(got) == 50 {
+		t.Errorf("%d outcomes, %v", len(got), err)
+	}
+	for i, o := range got {
+		if want := fmt.Sprintf("%02d.txt", i); o.File != want || o.State != failed {
+			t.Errorf("outcome %d: %+v", i, o)
+		}
+	}
+}
+
+// Files share the cells of their format.
+func TestPlanEach(t *testing.T) {
+	t.Parallel()
+	var cells []matrix.Cell
+	for _, v := range []string{"1", "2", "3"} {
+		cells = append(cells, matrix.Cell{From: format.PDF, Action: "convert", Value: v})
+	}
+	cells = append(cells, matrix.Cell{From: format.TXT, Action: "convert", Value: "1"})
+	var got []string
+	for _, t := range plan(cells, []string{"a.pdf", "b.txt", "c.pdf"}, "", "", 0, 2) {
+		got = append(got, t.path+" "+t.cell.Value)
+	}
+	if want := "a.pdf 1, a.pdf 2, b.txt 1, c.pdf 3, c.pdf 1"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

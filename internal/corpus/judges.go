@@ -7,11 +7,13 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,12 +280,7 @@ func similarText(ctx context.Context, original string, results []string, v *Verd
 		}
 		text.Write(b)
 	}
-	part, err := fidelity.Text(ctx, original, text.String())
-	if part != nil {
-		v.Letters = part
-		v.score(10 * *part)
-	}
-	return err
+	return letters(ctx, original, text.String(), v)
 }
 
 // similarTables looks for the letters of a PDF in its tables. How a workbook looks in print does not
@@ -292,17 +289,24 @@ func (j *judges) similarTables(ctx context.Context, original string, results []s
 	if !pages[format.Parse(results[0])] {
 		return similarText(ctx, original, results, v)
 	}
-	printed, err := j.print(ctx, results[0], dir)
+	// In print, cells hide text that is longer than they are wide.
+	sheets, err := j.office(ctx, results[0], dir, "html")
 	if err != nil {
 		return err
 	}
-	text, err := tool(ctx, "pdftotext", printed, "-")
+	b, err := os.ReadFile(sheets)
 	if err != nil {
-		return rejected("pdftotext", err)
+		return err
 	}
-	part, err := fidelity.Text(ctx, original, string(text))
-	if part != nil {
-		v.Letters = part
+	return letters(ctx, original, html.UnescapeString(tag.ReplaceAllString(string(b), " ")), v)
+}
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// letters scores a text by the part of the original's letters that it has.
+func letters(ctx context.Context, original, text string, v *Verdict) error {
+	part, err := fidelity.Text(ctx, original, text)
+	if v.Letters = part; part != nil {
 		v.score(10 * *part)
 	}
 	return err
@@ -315,13 +319,8 @@ func similarFlow(ctx context.Context, original, printed string, v *Verdict) erro
 	if err != nil {
 		return rejected("pdftotext", err)
 	}
-	part, err := fidelity.Text(ctx, original, string(text))
-	if err != nil {
+	if err := letters(ctx, original, string(text), v); err != nil || v.Score != nil {
 		return err
-	}
-	if v.Letters = part; part != nil {
-		v.score(10 * *part)
-		return nil
 	}
 	var blank [2]bool
 	for i, pdf := range []string{original, printed} {
@@ -464,20 +463,25 @@ func (j *judges) original(ctx context.Context, path string) (string, error) {
 
 // print has LibreOffice print a document to PDF.
 func (j *judges) print(ctx context.Context, path, dir string) (string, error) {
+	return j.office(ctx, path, dir, "pdf")
+}
+
+// office has LibreOffice convert a document to a format, given by its extension.
+func (j *judges) office(ctx context.Context, path, dir, to string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
 	defer stop()
-	_, err := tool(ctx, "soffice", "-env:UserInstallation=file://"+j.profile, "--headless", "--norestore", "--convert-to", "pdf", "--outdir", dir, path)
+	_, err := tool(ctx, "soffice", "-env:UserInstallation=file://"+j.profile, "--headless", "--norestore", "--convert-to", to, "--outdir", dir, path)
 	if err != nil && ctx.Err() == nil {
 		return "", rejected("soffice", err)
 	}
-	pdf := filepath.Join(dir, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))+".pdf")
-	if _, err := os.Stat(pdf); err != nil {
-		return "", object("LibreOffice does not print it")
+	out := filepath.Join(dir, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))+"."+to)
+	if _, err := os.Stat(out); err != nil {
+		return "", object("LibreOffice does not read it")
 	}
-	return pdf, nil
+	return out, nil
 }
 
-// printHTML has Chromium print a web page to PDF.
+// printHTML has Chromium or Chrome print a web page to PDF.
 func (j *judges) printHTML(ctx context.Context, path, dir string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
 	defer stop()
@@ -486,11 +490,17 @@ func (j *judges) printHTML(ctx context.Context, path, dir string) (string, error
 	if os.Geteuid() == 0 {
 		args = append([]string{"--no-sandbox"}, args...) // Chromium refuses root otherwise
 	}
-	if _, err := tool(ctx, "chromium", args...); err != nil && ctx.Err() == nil {
-		return "", rejected("chromium", err)
+	browser := "chromium"
+	for _, name := range []string{"google-chrome-stable", "google-chrome"} {
+		if _, err := exec.LookPath(browser); err != nil {
+			browser = name
+		}
+	}
+	if _, err := tool(ctx, browser, args...); err != nil && ctx.Err() == nil {
+		return "", rejected(browser, err)
 	}
 	if _, err := os.Stat(pdf); err != nil {
-		return "", object("Chromium does not print it")
+		return "", object("%s does not print it", browser)
 	}
 	return pdf, nil
 }

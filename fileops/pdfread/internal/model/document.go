@@ -24,6 +24,7 @@ type Document struct {
 	Scales   map[*Font]int // width of characters in per cent, 100 if absent
 	Notes    []*Note
 	Hyphens  map[string]bool // words that contain a hyphen, to decide whether a hyphen at a line end stays
+	Letters  int             // letters and digits of all pages, in any part of the document
 }
 
 // A Section is a part of a document with one page layout.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread/internal/flow"
@@ -145,6 +146,28 @@ func firstPage(t *model.Table, last int) int {
 		}
 	}
 	return first
+}
+
+// Total returns the number of letters and digits in the cells of grids.
+func Total(gs []*Grid) (n int) {
+	for _, g := range gs {
+		for _, row := range g.rows {
+			for _, cell := range row {
+				n += Letters(cell)
+			}
+		}
+	}
+	return n
+}
+
+// Letters returns the number of letters and digits in a text.
+func Letters(text string) (n int) {
+	for _, r := range text {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // WriteCSV writes all tables into one file, separated by an empty line. Cells
