@@ -404,7 +404,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	}
 	codes := []string{
 		"corrupt_input", "format_mismatch", "password_required", "wrong_password", "not_encrypted", "unsupported_input", "limit_exceeded",
-		"timeout", "cancelled", "engine_failed", "engine_unavailable", "input_expired", "content_lost", "internal_error", "waited_too_long",
+		"timeout", "cancelled", "engine_failed", "invalid_parameter", "engine_unavailable", "input_expired", "content_lost", "internal_error", "waited_too_long",
 	}
 	var listed []string
 	for _, c := range list(dig(doc, "components", "schemas", "FileErrorCode", "enum")) {
