@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"html"
 	"io"
+	"iter"
 	"path"
 	"regexp"
 	"slices"
@@ -34,7 +35,7 @@ import (
 // Limits on the bytes that are read.
 const (
 	maxPart   = 16 << 20 // of a part of an input; the rest of its text is not certain
-	maxResult = 64 << 20 // of a result and its parts together
+	maxResult = 32 << 20 // of a result and its parts together
 	maxStream = 64 << 20 // of a stream of a compound file
 )
 
@@ -138,7 +139,7 @@ func Whole(ctx context.Context, r io.ReaderAt, size int64, f format.Format) (tex
 // write capitals, ligatures and combined characters in several ways.
 func Letters(s string) map[rune]int {
 	counts := make(map[rune]int)
-	for _, r := range folded(s, -1) {
+	for r := range letters(s) {
 		counts[r]++
 	}
 	return counts
@@ -166,20 +167,7 @@ const (
 // to left, do not count.
 func KeptCells(want, got string) (all, kept int) {
 	type start [startLetters]rune
-	starts := func(s []rune, n int) (g start) {
-		copy(g[:], s[:n])
-		return g
-	}
-	text := folded(got, -1)
-	found := make(map[start]bool)
-	for i := range text {
-		if i+startLetters <= len(text) {
-			found[starts(text[i:], startLetters)] = true
-		}
-		if i+startSyllables <= len(text) && isSyllable(text[i]) {
-			found[starts(text[i:], startSyllables)] = true
-		}
-	}
+	cells := make(map[start]int) // numbers of cells that begin alike
 	for c := range strings.SplitSeq(want, string(rune(cellEnd))) {
 		s := folded(c, startLetters)
 		n := startLetters
@@ -192,9 +180,30 @@ func KeptCells(want, got string) (all, kept int) {
 			continue
 		}
 		all++
-		if found[starts(s, n)] {
-			kept++
+		var key start
+		copy(key[:], s[:n])
+		cells[key]++
+	}
+	found := func(key start) {
+		kept += cells[key]
+		delete(cells, key)
+	}
+	var last start // letters of the text
+	add := func(r rune) {
+		copy(last[:], last[1:])
+		last[startLetters-1] = r
+		found(last)
+		if isSyllable(last[0]) {
+			var key start
+			copy(key[:], last[:startSyllables])
+			found(key)
 		}
+	}
+	for r := range letters(got) {
+		add(r)
+	}
+	for range startLetters - startSyllables { // the end of the text
+		add(0)
 	}
 	return all, kept
 }
@@ -203,23 +212,33 @@ func isSyllable(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// folded returns the first letters and digits of a text, at most most, without case and
-// accents.
-func folded(s string, most int) (out []rune) {
-	for _, r := range s {
-		if r < 128 {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) {
-				out = append(out, unicode.ToLower(r))
+// letters yields the letters and digits of a text without case and accents.
+func letters(s string) iter.Seq[rune] {
+	return func(yield func(rune) bool) {
+		for _, r := range s {
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+				continue
 			}
-		} else if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			if r < 128 {
+				if !yield(unicode.ToLower(r)) {
+					return
+				}
+				continue
+			}
 			for _, part := range norm.NFKD.String(string(r)) {
-				if unicode.IsLetter(part) || unicode.IsDigit(part) {
-					out = append(out, unicode.ToLower(part))
+				if (unicode.IsLetter(part) || unicode.IsDigit(part)) && !yield(unicode.ToLower(part)) {
+					return
 				}
 			}
 		}
-		if most >= 0 && len(out) >= most {
-			return out[:most]
+	}
+}
+
+// folded returns the first letters of a text, at most most.
+func folded(s string, most int) (out []rune) {
+	for r := range letters(s) {
+		if out = append(out, r); len(out) == most {
+			break
 		}
 	}
 	return out
