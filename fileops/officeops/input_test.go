@@ -144,8 +144,8 @@ func TestPassword(t *testing.T) {
 		}
 		b = bytes.Replace(b, token, binary.LittleEndian.AppendUint32(nil, 0xf3d1c4df), 1)
 		_, err := convert(t.Context(), office, fileops.Bytes("x.ppt", b), format.PDF)
-		if !errors.Is(err, fileops.ErrPasswordRequired) || !strings.Contains(fileops.Message(err), "save it without a password") {
-			t.Errorf("got %v, want ErrPasswordRequired with advice", err)
+		if !errors.Is(err, fileops.ErrPasswordRequired) {
+			t.Errorf("got %v, want ErrPasswordRequired", err)
 		}
 	})
 }
