@@ -85,7 +85,7 @@ var arrows = map[string][]string{
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate", "internal/route"},
 	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {},
-	"internal/specimen":   {},
+	"internal/specimen":   {"internal/compound"},
 	"internal/systest":    {"internal/worktime"},
 
 	// domain

@@ -186,7 +186,7 @@ func TestLocked(t *testing.T) {
 	for _, c := range cells {
 		k := kind(c)
 		switch c.From {
-		case format.PDF, format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR:
+		case format.PDF, format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS, format.PPT, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR:
 		default:
 			continue
 		}

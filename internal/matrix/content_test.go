@@ -239,7 +239,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "owner_password":
 		return trial{value: "another-one"}
 	case "password":
-		if c.Action == "lock" || c.Action == "unlock" || c.Action == "reset_password" {
+		switch c.Action {
+		case "lock", "unlock", "reset_password", "zip":
 			return trial{value: password, effect: func(c *content) { c.password = password }}
 		}
 		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files

@@ -82,6 +82,9 @@ func lock(f format.Format, password string) ([]byte, error) {
 			return "out.pdf", []string{"qpdf", "--encrypt", password, "owner", "256", "--", "in.pdf", "out.pdf"}
 		})
 	}
+	if f == format.PPT {
+		return LockPPT(src, password)
+	}
 	return nil, fmt.Errorf("nothing here locks this format")
 }
 
