@@ -21,17 +21,11 @@ import (
 // appearance is left to viewers. Hidden annotations, XFA forms and signatures are
 // left out. The result is not encrypted.
 func (t Tools) Flatten() fileops.Action {
-	spec := t.spec("flatten", "Makes form fields and annotations part of the pages.", fileops.Schema{opens()})
-	spec.Encrypted = true
+	spec := t.pageSpec("flatten", "Makes form fields and annotations part of the pages.")
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		d, err := t.load(ctx, job, job.Input(), "the file")
+		d, pages, err := t.loadPages(ctx, job)
 		if err != nil {
 			return err
-		}
-		warnLosses(job, d.Encrypted, d.Incomplete(), "the file")
-		pages, err := d.Pages(t.Limits.pages())
-		if err != nil {
-			return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
 		}
 		catalog := d.Catalog()
 		form := d.Dict(catalog["AcroForm"])
@@ -102,12 +96,11 @@ const (
 // page draws the annotations of a page and removes them.
 func (f *flattener) page(p pdf.Page) {
 	d := f.doc
-	annots := d.Array(p.Dict["Annots"])
-	if nr := p.Ref.ObjectNumber.Value(); annots == nil || nr != 0 && f.seen[nr] {
+	annots, nr := d.Array(p.Dict["Annots"]), p.Ref.ObjectNumber.Value()
+	if annots == nil || nr != 0 && f.seen[nr] {
 		return // a page can occur twice in the tree
-	} else {
-		f.seen[nr] = true
 	}
+	f.seen[nr] = true
 	canvas := &canvas{doc: d, page: p, names: make(map[int]string)}
 	kept := types.Array{}
 	for _, o := range annots {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
@@ -267,7 +266,10 @@ func (m *merger) add(ctx context.Context, d *pdf.Document, title string) error {
 		m.renameDests(kept, renamed)
 	}
 	from := len(m.pages)
-	m.addPages(pages)
+	m.out.SeparatePages(pages)
+	for _, p := range pages {
+		m.pages = append(m.pages, p.Ref)
+	}
 	m.labels = append(m.labels, labelled{from: from, tree: catalog["PageLabels"]})
 	m.addOutline(catalog, title, m.pages[from])
 	m.form.add(ctx, m.out, m.out.Dict(catalog["AcroForm"]))
@@ -276,27 +278,6 @@ func (m *merger) add(ctx context.Context, d *pdf.Document, title string) error {
 		m.arrays[key] = append(m.arrays[key], m.out.Array(catalog[key])...)
 	}
 	return nil
-}
-
-// addPages makes pages leaves of the new tree and copies their inherited
-// attributes.
-func (m *merger) addPages(pages []pdf.Page) {
-	seen := make(map[int]bool)
-	for _, p := range pages {
-		for key, v := range p.Inherited {
-			if p.Dict[key] == nil {
-				p.Dict[key] = v
-			}
-		}
-		nr := p.Ref.ObjectNumber.Value()
-		if nr == 0 || seen[nr] {
-			// The page is a direct object, or occurs twice in the tree.
-			p.Ref = m.out.Add(maps.Clone(p.Dict))
-			nr = p.Ref.ObjectNumber.Value()
-		}
-		seen[nr] = true
-		m.pages = append(m.pages, p.Ref)
-	}
 }
 
 // eachDict calls f for o and for the dictionaries directly in it.

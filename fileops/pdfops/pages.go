@@ -10,18 +10,9 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfops/internal/excerpt"
-	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 	"github.com/filewright/filewright/internal/pagelist"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
-
-// opens returns the parameter of actions that accept encrypted files.
-func opens() fileops.Param {
-	return fileops.Param{
-		Name: "password", Doc: "Password that opens an encrypted file.",
-		Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
-	}
-}
 
 // ExtractPages returns the action "extract_pages". The result has the pages that
 // "pages" names, in this order and each once.
@@ -31,25 +22,13 @@ func opens() fileops.Param {
 // the other pages use is left out, as are attachments, XFA forms and signatures.
 // The result is not encrypted.
 func (t Tools) ExtractPages() fileops.Action {
-	spec := t.spec("extract_pages", "Makes a PDF file of chosen pages.", fileops.Schema{{
+	spec := t.pageSpec("extract_pages", "Makes a PDF file of chosen pages.", fileops.Param{
 		Name: "pages", Required: true, Pattern: pagelist.Pattern, Min: 1, Max: 1000,
 		Doc: "Pages of the result in their order, such as 1-3,5,-1 (negative: from the end).",
-	}, opens()})
-	spec.Encrypted = true
-	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		e, err := t.excerpts(ctx, job)
-		if err != nil {
-			return err
-		}
-		pages, err := pagelist.Parse(job.Params.Get("pages"), e.source.Pages())
-		if err != nil {
-			return err
-		}
-		if err := e.write(job.Input().Name(), pages); err != nil {
-			return err
-		}
-		e.warn()
-		return nil
+	})
+	return t.excerpts(spec, func(params fileops.Params, s *excerpt.Source) ([][]int, error) {
+		pages, err := pagelist.Parse(params.Get("pages"), s.Pages())
+		return [][]int{pages}, err
 	})
 }
 
@@ -62,66 +41,54 @@ func (t Tools) ExtractPages() fileops.Action {
 // Each result is like that of [Tools.ExtractPages].
 func (t Tools) Split() fileops.Action {
 	const parts = "parts"
-	spec := t.spec("split", "Makes several PDF files of the pages of one.", fileops.Schema{{
+	spec := t.pageSpec("split", "Makes several PDF files of the pages of one.", fileops.Param{
 		Name: "every", Type: fileops.Integer, Min: 1, Max: 5000, OneOf: parts,
 		Doc: "Number of pages of each result; 1 if neither pages nor at is given.",
-	}, {
+	}, fileops.Param{
 		Name: "pages", Pattern: pagelist.Groups, Min: 1, Max: 10_000, OneOf: parts,
 		Doc: "Pages of each result, separated by semicolons, such as 1-3;4-.",
-	}, {
+	}, fileops.Param{
 		Name: "at", Enum: []string{"bookmarks"}, OneOf: parts,
 		Doc: "Where a new result begins: at each bookmark of the top level.",
-	}, opens()})
-	spec.Encrypted = true
+	})
+	return t.excerpts(spec, splitGroups)
+}
+
+// excerpts returns an action with a result for each group of pages that choose
+// returns.
+func (t Tools) excerpts(spec fileops.Spec, choose func(fileops.Params, *excerpt.Source) ([][]int, error)) fileops.Action {
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		e, err := t.excerpts(ctx, job)
+		d, pages, err := t.loadPages(ctx, job)
 		if err != nil {
 			return err
 		}
-		groups, err := e.groups()
+		signed := d.Signed()
+		source := excerpt.New(d, pages)
+		groups, err := choose(job.Params, source)
 		if err != nil {
 			return err
 		}
-		for i, pages := range groups {
+		var losses excerpt.Losses
+		for i, group := range groups {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := e.write(fileops.PageName(job.Input(), format.PDF, i+1, len(groups)), pages); err != nil {
+			part, lost := source.Take(group)
+			losses = losses.And(lost)
+			name := fileops.PageName(job.Input(), format.PDF, i+1, len(groups))
+			if err := job.Write(name, func(w io.Writer) error { return part.Write(w, part.IsPDFA1(), nil) }); err != nil {
 				return err
 			}
 			job.Progress(float64(i+1) / float64(len(groups)))
 		}
-		e.warn()
+		warnExcerpt(job, losses, signed)
 		return nil
 	})
 }
 
-// excerpts makes results of pages of the input of a job.
-type excerpts struct {
-	job    *fileops.Job
-	source *excerpt.Source
-	doc    *pdf.Document
-	losses excerpt.Losses // of the last result
-	signed bool
-	links  int // of all results
-}
-
-func (t Tools) excerpts(ctx context.Context, job *fileops.Job) (*excerpts, error) {
-	d, err := t.load(ctx, job, job.Input(), "the file")
-	if err != nil {
-		return nil, err
-	}
-	e := &excerpts{job: job, doc: d, signed: d.Signed()}
-	warnLosses(job, d.Encrypted, d.Incomplete(), "the file")
-	if e.source, err = excerpt.New(d, t.Limits.pages()); err != nil {
-		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
-	}
-	return e, nil
-}
-
-// groups returns the pages of each result of a split.
-func (e *excerpts) groups() (groups [][]int, err error) {
-	total, params := e.source.Pages(), e.job.Params
+// splitGroups returns the pages of each result of a split.
+func splitGroups(params fileops.Params, s *excerpt.Source) (groups [][]int, err error) {
+	total := s.Pages()
 	switch {
 	case params.Has("pages"):
 		for list := range strings.SplitSeq(params.Get("pages"), ";") {
@@ -133,7 +100,7 @@ func (e *excerpts) groups() (groups [][]int, err error) {
 		}
 	case params.Has("at"):
 		starts := []int{0}
-		for _, b := range e.source.Bookmarks() {
+		for _, b := range s.Bookmarks() {
 			starts = append(starts, b.Page)
 		}
 		if len(starts) == 1 {
@@ -160,27 +127,19 @@ func span(first, end int) (pages []int) {
 	return pages
 }
 
-// write adds a result with the given pages.
-func (e *excerpts) write(name string, pages []int) error {
-	var part *pdf.Document
-	part, e.losses = e.source.Take(pages)
-	e.links += e.losses.Links
-	return e.job.Write(name, func(w io.Writer) error { return part.Write(w, part.IsPDFA1(), nil) })
-}
-
-// warn warns about everything that the results lack.
-func (e *excerpts) warn() {
-	if e.links > 0 {
-		e.job.Warn(fileops.WarnLinksDropped, "%s to other pages of the file", plural(e.links, "link"))
+// warnExcerpt warns about everything that the results lack.
+func warnExcerpt(job *fileops.Job, losses excerpt.Losses, signed bool) {
+	if losses.Links > 0 {
+		job.Warn(fileops.WarnLinksDropped, "%s to other pages of the file", plural(losses.Links, "link"))
 	}
-	if n := e.losses.Attachments; n > 0 {
-		e.job.Warn(fileops.WarnContentDropped, "%s of the file", plural(n, "attachment"))
+	if losses.Attachments > 0 {
+		job.Warn(fileops.WarnContentDropped, "%s of the file", plural(losses.Attachments, "attachment"))
 	}
-	if e.losses.XFA {
-		e.job.Warn(fileops.WarnContentDropped, "the XFA form of the file was left out; its fields stay")
+	if losses.XFA {
+		job.Warn(fileops.WarnContentDropped, "the XFA form of the file was left out; its fields stay")
 	}
-	if e.signed {
-		e.job.Warn(fileops.WarnSignatureInvalid, "the signatures of the file do not cover the result")
+	if signed {
+		job.Warn(fileops.WarnSignatureInvalid, "the signatures of the file do not cover the result")
 	}
 }
 
@@ -194,20 +153,14 @@ func plural(n int, what string) string {
 
 // Rotate returns the action "rotate" for PDF files: it turns pages clockwise.
 func (t Tools) Rotate() fileops.Action {
-	spec := t.spec("rotate", "Turns pages.", fileops.Schema{fileops.Angle(), {
+	spec := t.pageSpec("rotate", "Turns pages.", fileops.Angle(), fileops.Param{
 		Name: "pages", Pattern: pagelist.Pattern, Min: 1, Max: 1000,
 		Doc: "Pages to turn, such as 1-3,5,-1 (negative: from the end); all if absent.",
-	}, opens()})
-	spec.Encrypted = true
+	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		d, err := t.load(ctx, job, job.Input(), "the file")
+		d, pages, err := t.loadPages(ctx, job)
 		if err != nil {
 			return err
-		}
-		warnLosses(job, d.Encrypted, d.Incomplete(), "the file")
-		pages, err := d.Pages(t.Limits.pages())
-		if err != nil {
-			return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
 		}
 		chosen, err := pagelist.Parse(job.Params.Get("pages"), len(pages))
 		if err != nil {
@@ -216,11 +169,11 @@ func (t Tools) Rotate() fileops.Action {
 		turned := make(map[int]bool) // a page can occur twice in the tree
 		for _, i := range chosen {
 			p := pages[i]
-			if nr := p.Ref.ObjectNumber.Value(); nr != 0 && turned[nr] {
+			nr := p.Ref.ObjectNumber.Value()
+			if nr != 0 && turned[nr] {
 				continue
-			} else {
-				turned[nr] = true
 			}
+			turned[nr] = true
 			p.Dict["Rotate"] = types.Integer(((d.Integer(p.Attr("Rotate"))+job.Params.Int("angle"))%360 + 360) % 360)
 		}
 		return writePure(job, d, d.IsPDFA1(), nil)

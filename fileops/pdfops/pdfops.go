@@ -133,6 +133,31 @@ func (t Tools) spec(name, summary string, params fileops.Schema) fileops.Spec {
 	}
 }
 
+// pageSpec returns a Spec for actions on the pages of PDF files, which may be
+// encrypted.
+func (t Tools) pageSpec(name, summary string, params ...fileops.Param) fileops.Spec {
+	spec := t.spec(name, summary, append(params, fileops.Param{
+		Name: "password", Doc: "Password that opens an encrypted file.",
+		Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
+	}))
+	spec.Encrypted = true
+	return spec
+}
+
+// loadPages reads the input and its pages, and warns about what a new file lacks.
+func (t Tools) loadPages(ctx context.Context, job *fileops.Job) (*pdf.Document, []pdf.Page, error) {
+	d, err := t.load(ctx, job, job.Input(), "the file")
+	if err != nil {
+		return nil, nil, err
+	}
+	warnLosses(job, d.Encrypted, d.Incomplete(), "the file")
+	pages, err := d.Pages(t.Limits.pages())
+	if err != nil {
+		return nil, nil, fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
+	}
+	return d, pages, nil
+}
+
 // load reads a PDF file into memory. If pdfcpu cannot read it completely, qpdf
 // rewrites it first. who names the file in messages: "the file", or its name if
 // there are several.

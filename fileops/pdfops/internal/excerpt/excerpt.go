@@ -1,7 +1,8 @@
 // Package excerpt copies pages of a PDF document into new documents, with
 // everything that the pages use and nothing else.
 //
-//	s, err := excerpt.New(doc, 5000)
+//	pages, err := doc.Pages(5000)
+//	s := excerpt.New(doc, pages)
 //	part, losses := s.Take([]int{0, 1, 2})
 //	err = part.Write(out, false, nil)
 //
@@ -34,27 +35,15 @@ type Source struct {
 	pruner  *pruner      // of resources
 }
 
-// New prepares the pages of d, of which there may be most. d cannot be used for
-// anything else afterwards.
-func New(d *pdf.Document, most int) (*Source, error) {
-	pages, err := d.Pages(most)
-	if err != nil {
-		return nil, err
-	}
+// New prepares the pages of d. d cannot be used for anything else afterwards.
+func New(d *pdf.Document, pages []pdf.Page) *Source {
+	d.SeparatePages(pages)
 	s := &Source{
 		doc: d, pages: pages, page: make(map[int]int), annots: make(map[int]int),
 		dests: make(map[string]types.Object), fields: make(map[int]bool), pruner: newPruner(d),
 	}
-	for i := range pages {
-		p := &pages[i]
-		nr := p.Ref.ObjectNumber.Value()
-		if _, twice := s.page[nr]; nr == 0 || twice {
-			// The page is a direct object, or occurs twice in the tree.
-			p.Dict = maps.Clone(p.Dict)
-			p.Ref = d.Add(p.Dict)
-			nr = p.Ref.ObjectNumber.Value()
-		}
-		s.page[nr] = i
+	for i, p := range pages {
+		s.page[p.Ref.ObjectNumber.Value()] = i
 		for _, o := range d.Array(p.Dict["Annots"]) {
 			if ref, ok := o.(types.IndirectRef); ok {
 				if _, known := s.annots[ref.ObjectNumber.Value()]; !known {
@@ -69,7 +58,7 @@ func New(d *pdf.Document, most int) (*Source, error) {
 	s.labels = d.NumberTree(catalog["PageLabels"])
 	s.outline = s.bookmarks(d.Dict(catalog["Outlines"])["First"], make(map[int]bool), 0)
 	s.tags = s.indexTags(d.Dict(catalog["StructTreeRoot"]))
-	return s, nil
+	return s
 }
 
 // Pages returns the number of pages.
@@ -200,6 +189,11 @@ type Losses struct {
 	XFA         bool // the XFA form of the document
 }
 
+// And returns the losses of two excerpts of one document together.
+func (l Losses) And(m Losses) Losses {
+	return Losses{Links: l.Links + m.Links, Attachments: max(l.Attachments, m.Attachments), XFA: l.XFA || m.XFA}
+}
+
 // Take returns a document with the pages of the given indices, in this order,
 // each at most once.
 func (s *Source) Take(indices []int) (*pdf.Document, Losses) {
@@ -255,16 +249,11 @@ func (t *taking) takes(first, last int) bool {
 	return first <= last && t.count[last+1] > t.count[first]
 }
 
-// preparePage changes a taken page: it gets its inherited attributes, and loses
-// links to pages that are not taken and resources that it does not use.
+// preparePage changes a taken page: it loses links to pages that are not taken and
+// resources that it does not use.
 func (t *taking) preparePage(index int) {
 	d, p := t.doc, t.pages[index]
 	page := maps.Clone(p.Dict)
-	for key, v := range p.Inherited {
-		if page[key] == nil {
-			page[key] = v
-		}
-	}
 	delete(page, "Parent") // set by AddPageTree
 	delete(page, "B")      // beads of articles lead to the other pages
 	if r := t.pruner.page(page); r != nil {

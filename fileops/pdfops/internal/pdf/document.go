@@ -241,6 +241,25 @@ func (p Page) Attr(key string) types.Object {
 	return p.Inherited[key]
 }
 
+// SeparatePages makes each page an object of its own, which has the attributes
+// that it inherits: a page can be a direct object, or occur twice in the tree.
+func (d *Document) SeparatePages(pages []Page) {
+	seen := make(map[int]bool)
+	for i := range pages {
+		p := &pages[i]
+		for key, v := range p.Inherited {
+			if p.Dict[key] == nil {
+				p.Dict[key] = v
+			}
+		}
+		if nr := p.Ref.ObjectNumber.Value(); nr == 0 || seen[nr] {
+			p.Dict = maps.Clone(p.Dict)
+			p.Ref = d.Add(p.Dict)
+		}
+		seen[p.Ref.ObjectNumber.Value()] = true
+	}
+}
+
 var errPages = errors.New("the page tree is damaged")
 
 // inheritable returns the page attributes that pages inherit from the page tree
