@@ -221,17 +221,21 @@ func (s *search) next(lost float64) bool {
 	if s.passed == 0 {
 		// Noise loses much at every quality except the best. After each miss, skip a
 		// growing part of the rest, so that the last try does not fail too.
-		leap := []int{0, 0, (s.highest - s.failed) / 3, (s.highest - s.failed) / 2}
-		if s.failures < len(leap) {
-			next = max(next, s.failed+leap[s.failures])
-		} else {
-			next = s.highest
-		}
-		s.quality = min(s.highest, max(next, s.failed+1))
+		s.quality = min(s.highest, max(next, beyond(s.failed, s.highest, s.failures, 100, 3, 2)))
 	} else {
 		s.quality = min(s.passed-1, max(next, s.failed+1))
 	}
 	return s.quality > s.failed
+}
+
+// beyond returns the lowest quality to try after a number of failures, the last one at
+// failed. The nth failure skips at least one of parts[n-1] equal parts of the rest; after
+// more failures only the highest quality is left.
+func beyond(failed, highest, failures int, parts ...int) int {
+	if failures > len(parts) {
+		return highest
+	}
+	return failed + max(1, (highest-failed)/parts[failures-1])
 }
 
 // compare returns the similarity of a result to the picture. It is 0 if

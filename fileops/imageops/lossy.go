@@ -320,11 +320,7 @@ func (s *scoreSearch) next(got float64) bool {
 	if s.failed > 0 {
 		// The score of noise hardly grows with the quality. After each miss, skip a
 		// growing part of the rest, so that the last try does not fail too.
-		least := s.highest
-		if leap := []int{12, 4, 2}; s.failures <= len(leap) {
-			least = s.failed + max(1, (s.highest-s.failed)/leap[s.failures-1])
-		}
-		s.quality = min(s.highest, max(least, next))
+		s.quality = min(s.highest, max(next, beyond(s.failed, s.highest, s.failures, 12, 4, 2)))
 	} else {
 		s.quality = max(s.lowest, min(s.passed-1, next))
 	}
