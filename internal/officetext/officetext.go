@@ -146,11 +146,13 @@ func Letters(s string) map[rune]int {
 }
 
 // Kept returns the number of letters in want, and how many of them are also in got.
-func Kept(want, got string) (all, kept int) {
-	found := Letters(got)
-	for r, n := range Letters(want) {
+func Kept(want, got string) (all, kept int) { return Common(Letters(want), Letters(got)) }
+
+// Common is [Kept] for counted letters.
+func Common(want, got map[rune]int) (all, kept int) {
+	for r, n := range want {
 		all += n
-		kept += min(n, found[r])
+		kept += min(n, got[r])
 	}
 	return all, kept
 }
