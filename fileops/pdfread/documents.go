@@ -50,9 +50,11 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Forma
 		return nil, err
 	}
 	d.Info, d.Lang, d.Media = r.info, r.lang, r.media.All
-	for _, s := range r.sheets {
-		for _, w := range s.Words {
-			d.Letters += tables.Letters(w.Text())
+	if to == format.XLSX || to == format.CSV {
+		for _, s := range r.sheets {
+			for _, w := range s.Words {
+				d.Letters += tables.Letters(w.Text())
+			}
 		}
 	}
 	job.Progress(0.92)

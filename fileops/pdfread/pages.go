@@ -1,8 +1,6 @@
 package pdfread
 
 import (
-	"strconv"
-
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/internal/pagelist"
 )
@@ -11,14 +9,7 @@ import (
 func (e *Engine) choose(job *fileops.Job, total int) ([]int, error) {
 	pages, err := pagelist.Parse(job.Params.Get("pages"), total)
 	if err == nil && len(pages) > e.pages {
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "there are %s to convert, more than the limit of %d; choose some of them with the parameter pages", count(len(pages), "page"), e.pages)
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "there are %s to convert, more than the limit of %d; choose some of them with the parameter pages", pagelist.Count(len(pages)), e.pages)
 	}
 	return pages, err
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

@@ -31,7 +31,7 @@ const (
 
 // Write writes d. The result depends only on d.
 func Write(ctx context.Context, w io.Writer, d *model.Document) error {
-	x := &writer{d: d, out: new(bytes.Buffer), links: make(map[string]string), lists: make(map[int]*listDef), breaks: make(map[*model.Line]*model.Placed), headings: headingStyles(d)}
+	x := &writer{d: d, out: new(bytes.Buffer), links: make(map[string]string), lists: make(map[int]*listDef), breaks: make(map[*model.Line]*model.Placed), headings: headingStyles(d), notesBy: d.Numbering()}
 	x.document()
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -110,6 +110,7 @@ type writer struct {
 	controls  int
 	field     *model.Field                  // of the open content control
 	notes     []*model.Note                 // that the text refers to
+	notesBy   model.NoteNumbering           // of the notes of the document
 	lead      string                        // runs before the text of the next paragraph
 	goesOn    bool                          // the control stays open after the current text
 	onPicture bool                          // the current text is over a picture of its page

@@ -19,7 +19,7 @@ func (x *writer) noteNumbers() string {
 	if len(x.d.Notes) == 0 {
 		return ""
 	}
-	n, out := x.d.Numbering(), ""
+	n, out := x.notesBy, ""
 	if n.Signs {
 		out += `<w:numFmt w:val="chicago"/>`
 	}
@@ -35,7 +35,7 @@ func (x *writer) noteNumbers() string {
 // reference writes the reference to a footnote.
 func (x *writer) reference(n *model.Note, size float64) {
 	x.notes = append(x.notes, n)
-	if !x.d.Numbering().Own {
+	if !x.notesBy.Own {
 		x.printf(`<w:r>%s<w:footnoteReference w:id="%d"/></w:r>`, raised(size), n.ID)
 		return
 	}
@@ -60,7 +60,7 @@ func (x *writer) footnotes() {
 		for i, b := range n.Blocks {
 			if i == 0 {
 				x.lead = `<w:r>` + raised(b.Lines[0].Size) + `<w:footnoteRef/></w:r>`
-				if x.d.Numbering().Own {
+				if x.notesBy.Own {
 					x.lead = `<w:r>` + raised(b.Lines[0].Size) + `<w:t>` + ooxml.Escape(n.Mark) + `</w:t></w:r>`
 				}
 				if w := b.Lines[0].Words[0]; !w.Glued && w.L > b.L+0.5*w.Size {
