@@ -105,7 +105,7 @@ func (c *recompressor) do(ctx context.Context, job *fileops.Job) error {
 func (c *recompressor) open(in *fileops.File) (*zip.Reader, error) {
 	zr, err := c.limits.Open(in.Reader(), in.Size())
 	if err == nil {
-		err = c.limits.Check(zr.File, in.Size(), func(f *zip.File) bool { return !c.recompressible(f) })
+		err = c.limits.Check(zr.File, in.Size(), func(f *zip.File) bool { return !recompressible(c.limits, f) })
 	}
 	switch {
 	case errors.Is(err, fileops.ErrLimit):
@@ -124,7 +124,7 @@ func (c *recompressor) open(in *fileops.File) (*zip.Reader, error) {
 }
 
 // recompressible reports whether an entry can be recompressed.
-func (c *recompressor) recompressible(f *zip.File) bool {
+func recompressible(l safezip.Limits, f *zip.File) bool {
 	const encrypted, strong, patched = 1, 1 << 6, 1 << 5
 	switch {
 	case f.Flags&(encrypted|strong|patched) != 0,
@@ -133,7 +133,7 @@ func (c *recompressor) recompressible(f *zip.File) bool {
 		f.UncompressedSize64 == 0, strings.HasSuffix(f.Name, "/"):
 		return false
 	}
-	return !c.limits.Dense(f.UncompressedSize64, f.CompressedSize64)
+	return !l.Dense(f.UncompressedSize64, f.CompressedSize64)
 }
 
 // A recompression is an entry that is being written to the new archive.
@@ -181,7 +181,7 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 		wg.Go(func() {
 			var w *flate.Writer
 			for r := range work {
-				if c.recompressible(r.file) {
+				if recompressible(c.limits, r.file) {
 					w, r.err = r.compress(ctx, w, dir)
 				}
 				if r.file.UncompressedSize64 > bestUpTo {

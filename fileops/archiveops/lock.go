@@ -42,7 +42,7 @@ func Lock(l *Limits) fileops.Action {
 // could tell that from a wrong password later.
 func (k *recrypter) verify(ctx context.Context, zr *zip.Reader) error {
 	for _, f := range zr.File {
-		if !(&recompressor{k.limits}).recompressible(f) {
+		if !recompressible(k.limits, f) {
 			continue
 		}
 		r, err := f.Open()

@@ -71,19 +71,16 @@ func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, la
 		if pages, err = e.read(ctx, netpbm(upright), dpi, language, false, 1); err != nil {
 			return nil, err
 		}
-		p = pages[0]
-		unturned := false
+		var straight []*hocrPage
 		if countWords(pages) <= fewTurned { // Tesseract guesses the direction of little text
-			straight, err := e.read(ctx, netpbm(img), dpi, language, false, 1)
-			if err != nil {
+			if straight, err = e.read(ctx, netpbm(img), dpi, language, false, 1); err != nil {
 				return nil, err
 			}
-			if unturned = evidence(straight) >= evidence(pages); unturned {
-				p, turn = straight[0], 0
-			}
 		}
-		if !unturned {
-			img = upright
+		if straight != nil && evidence(straight) >= evidence(pages) {
+			p, turn = straight[0], 0
+		} else {
+			p, img = pages[0], upright
 		}
 	}
 	out := p.page()

@@ -98,7 +98,12 @@ func newTwin(t *testing.T, connect func() *sqlstore.DB) *twin {
 	return w
 }
 
-// bootstrap creates the first administrator, who has a one-time password.
+// eachTwin runs a test with a twin on each database.
+func eachTwin(t *testing.T, f func(t *testing.T, w *twin)) {
+	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) { f(t, newTwin(t, connect)) })
+}
+
+// bootstrap creates the first administrator and returns the password for the first login.
 func (w *twin) bootstrap(t *testing.T) (boss *account.Account, once string) {
 	t.Helper()
 	name, once, err := w.a.Bootstrap(t.Context())
@@ -129,10 +134,8 @@ func (w *twin) create(t *testing.T, name string) (acct *account.Account, session
 // The first administrator logs in and changes the password.
 func TestFirstAdministrator(t *testing.T) {
 	t.Parallel()
-	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
-		ctx := t.Context()
-		w := newTwin(t, connect)
-		a, there := w.a, w.there
+	eachTwin(t, func(t *testing.T, w *twin) {
+		ctx, a, there := t.Context(), w.a, w.there
 		_, once := w.bootstrap(t)
 		if name, password, err := there.Bootstrap(ctx); name+password != "" || err != nil {
 			t.Errorf("a second administrator %q, %v", name, err)
@@ -179,10 +182,8 @@ func TestFirstAdministrator(t *testing.T) {
 
 func TestNewAccounts(t *testing.T) {
 	t.Parallel()
-	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
-		ctx := t.Context()
-		w := newTwin(t, connect)
-		a, there := w.a, w.there
+	eachTwin(t, func(t *testing.T, w *twin) {
+		ctx, a, there := t.Context(), w.a, w.there
 		w.bootstrap(t)
 		ada, theirs := w.create(t, "Ada Lovelace")
 		for _, bad := range []string{"", " ", "ada LOVELACE", "a/b", "a\nb", strings.Repeat("x", 101), "\xff"} {
@@ -236,10 +237,8 @@ func TestNewAccounts(t *testing.T) {
 // A database always keeps an administrator.
 func TestLastAdministrator(t *testing.T) {
 	t.Parallel()
-	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
-		ctx := t.Context()
-		w := newTwin(t, connect)
-		a, there := w.a, w.there
+	eachTwin(t, func(t *testing.T, w *twin) {
+		ctx, a, there := t.Context(), w.a, w.there
 		boss, _ := w.bootstrap(t)
 		ada, _ := w.create(t, "Ada Lovelace")
 		yes, no := true, false
@@ -275,10 +274,8 @@ func TestLastAdministrator(t *testing.T) {
 
 func TestRenameAndReset(t *testing.T) {
 	t.Parallel()
-	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
-		ctx := t.Context()
-		w := newTwin(t, connect)
-		a, there := w.a, w.there
+	eachTwin(t, func(t *testing.T, w *twin) {
+		ctx, a, there := t.Context(), w.a, w.there
 		w.bootstrap(t)
 		ada, _ := w.create(t, "Ada Lovelace")
 		rename := "Countess"
