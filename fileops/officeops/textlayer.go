@@ -30,7 +30,7 @@ const (
 // warns if some are missing, and fails if nearly all are.
 func (t *task) compareText(ctx context.Context, want officetext.Text, to format.Format, path string) error {
 	letters := officetext.Letters(want.Text)
-	all, kept := officetext.Common(letters, nil)
+	all, _ := officetext.Common(letters, nil)
 	if all < comparedLetters && want.Numbers < comparedNumbers {
 		return nil
 	}
@@ -48,6 +48,7 @@ func (t *task) compareText(ctx context.Context, want officetext.Text, to format.
 	if want.Loose {
 		least = lostLooseText
 	}
+	kept := 0
 	if to == format.PDF && t.in.Format().Family() == format.Sheet {
 		if all, kept = officetext.KeptCells(want.Text, got); all < comparedCells {
 			return nil
