@@ -253,7 +253,7 @@ func TestDoctorRecommends(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tesseract")
 	script := "#!/bin/sh\ncase $1 in --version) echo tesseract 5.3.0;; *) echo 'List (2):'; echo eng; echo osd;; esac\n"
-	systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
+	systest.WriteScript(t, path, script)
 	args := []string{"doctor", "--sandbox", "off", "--isolate=false", "--tesseract", path}
 	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "python"} {
 		args = append(args, "--"+engine, "none")

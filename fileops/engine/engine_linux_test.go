@@ -26,7 +26,7 @@ import (
 func program(t testing.TB, script string) *engine.Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "prog")
-	systest.NoError(t, os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700))
+	systest.WriteScript(t, path, "#!/bin/bash\n"+script+"\n")
 	return &engine.Program{Name: "prog", Path: path}
 }
 
@@ -35,7 +35,8 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		systest.NoError(t, os.WriteFile(path, []byte(content), mode))
+		systest.WriteScript(t, path, content)
+		systest.NoError(t, os.Chmod(path, mode))
 		return path
 	}
 	const answers = "#!/bin/sh\necho \"tool version 5.1.9-3 of 2024\"\n"

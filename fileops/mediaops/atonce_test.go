@@ -21,7 +21,7 @@ func counting(t *testing.T) (e *mediaops.Engine, ffmpegs, ffprobes func() int) {
 	program := func(name string) (string, func() int) {
 		path, log := filepath.Join(dir, name), filepath.Join(dir, name+".log")
 		script := fmt.Sprintf("#!/bin/sh\necho >> '%s'\nexec %s \"$@\"\n", log, name)
-		systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
+		systest.WriteScript(t, path, script)
 		return path, func() int {
 			b, err := os.ReadFile(log)
 			if err != nil && !os.IsNotExist(err) {

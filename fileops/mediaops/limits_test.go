@@ -249,7 +249,7 @@ func TestFindDerives(t *testing.T) {
 	without := func(pattern string) (*mediaops.Engine, error) {
 		path := filepath.Join(t.TempDir(), "ffmpeg")
 		script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *-encoders|*-decoders|*-muxers|*-demuxers|*-filters) %s \"$@\" | grep -Ev '%s';; *) exec %s \"$@\";; esac\n", real, pattern, real)
-		systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
+		systest.WriteScript(t, path, script)
 		return mediaops.New(t.Context(), mediaops.Options{FFmpeg: path})
 	}
 	for _, tt := range []struct {

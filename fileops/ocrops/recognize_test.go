@@ -305,7 +305,7 @@ func TestFindFails(t *testing.T) {
 		"mute": "#!/bin/sh\ncase $1 in --version) echo tesseract 5.3.0;; *) echo 'List (1):'; echo osd;; esac\n",
 	} {
 		path := filepath.Join(dir, name)
-		systest.NoError(t, os.WriteFile(path, []byte(script), 0o700))
+		systest.WriteScript(t, path, script)
 		if _, err := ocrops.New(t.Context(), ocrops.Options{Tesseract: path}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}

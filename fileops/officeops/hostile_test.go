@@ -50,7 +50,7 @@ func takeover(t *testing.T) *officeops.Engine {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"soffice", "soffice.bin"} {
-		systest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(takenOver), 0o700))
+		systest.WriteScript(t, filepath.Join(dir, name), takenOver)
 	}
 	e, err := officeops.New(t.Context(), officeops.Options{
 		LibreOffice: filepath.Join(dir, "soffice"), Python: engine.None, Pandoc: engine.None, TempDir: t.TempDir(), Sandbox: engine.NewSandbox(),

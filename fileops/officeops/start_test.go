@@ -3,7 +3,6 @@ package officeops
 import (
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ func TestSlowStart(t *testing.T) {
 	dir, log := t.TempDir(), new(logtest.Buffer)
 	hangs := filepath.Join(dir, "soffice")
 	script := "#!/bin/sh\ncase \"$*\" in *--terminate_after_init*) exit 0;; esac\nexec sleep 1000\n"
-	systest.NoError(t, os.WriteFile(hangs, []byte(script), 0o700))
+	systest.WriteScript(t, hangs, script)
 	program := &engine.Program{Name: "soffice", Path: hangs}
 	p := newPool(program, program, Options{Workers: 1, Timeout: time.Minute, TempDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	p.startTime = 100 * time.Millisecond

@@ -148,12 +148,11 @@ func TestNothingIsLoaded(t *testing.T) {
 func TestEachWall(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "browser")
-	err := os.WriteFile(script, []byte(`#!/bin/bash
+	systest.WriteScript(t, script, `#!/bin/bash
 args=()
 for a; do case $a in --host-resolver-rules=*|--proxy-*|--dns-*|--js-flags=*) ;; *) args+=("$a");; esac; done
 exec `+shared.prog.Path+` "${args[@]}"
-`), 0o700)
-	systest.NoError(t, err)
+`)
 	unwalled := &engine.Program{Name: "browser", Path: script}
 	for _, tt := range []struct {
 		name  string

@@ -21,7 +21,7 @@ func TestStartAgain(t *testing.T) {
 	t.Parallel()
 	dir, log := t.TempDir(), new(logtest.Buffer)
 	starts, program := filepath.Join(dir, "starts"), filepath.Join(dir, "chromium")
-	systest.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho once >> '"+starts+"'\nexit 1\n"), 0o700))
+	systest.WriteScript(t, program, "#!/bin/sh\necho once >> '"+starts+"'\nexit 1\n")
 	p := newPool(&engine.Program{Name: "chromium", Path: program}, Options{Workers: 1, TempDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	defer p.end(errClosed)
 	err := p.use(t.Context(), func(context.Context, *browser) error {

@@ -5,7 +5,6 @@ package e2e
 import (
 	"archive/zip"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -378,7 +377,8 @@ func TestBrowserWithoutNamespaces(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	script := filepath.Join(dir, "browser")
 	text := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' --no-sandbox '*) exec %s \"$@\";; esac\necho No usable sandbox >&2\nexit 1\n", real)
-	systest.NoError(t, errors.Join(os.WriteFile(script, []byte(text), 0o755), os.Chmod(dir, 0o755)))
+	systest.WriteScript(t, script, text)
+	systest.NoError(t, os.Chmod(dir, 0o755))
 	o := oversee(t, "--chromium", script)
 	got := o.one(t, "convert", map[string]any{"convert_to": "pdf"}, file{"a.html", []byte("<p>The quick brown fox</p>")})
 	if info := tool(t, "pdfinfo", got.save(t)); !strings.Contains(info, "Skia") {

@@ -178,6 +178,18 @@ func ReadFile(t testing.TB, path string) []byte {
 	return b
 }
 
+// WriteScript writes a script that the test can run at once. A file that this process wrote itself can
+// be "text file busy": a program that another test starts meanwhile inherits the open file for an
+// instant. See https://go.dev/issue/22315.
+func WriteScript(t testing.TB, path, text string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `cat >"$1" && chmod 755 "$1"`, "sh", path)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s: %v: %s", path, err, out)
+	}
+}
+
 // Send sends a request and returns the response with its body, which has been read and closed. The
 // test ends if there is no complete response.
 func Send(t testing.TB, r *http.Request) (*http.Response, []byte) {
