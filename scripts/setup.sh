@@ -165,11 +165,15 @@ sharp() {
 		echo "sharp could not be installed: the comparison does without it" >&2
 }
 
+# listed reports whether the package lists have a package. Without lists, apt-cache knows the
+# installed packages, but no file of them.
+listed() { apt-cache show "$1" 2>/dev/null | grep -q '^Filename:'; }
+
 # offered prints the available browser package, if any.
 offered() {
 	local p
 	for p in chromium-headless-shell chromium; do
-		if apt-cache show "$p" 2>/dev/null | grep -q '^Filename:'; then
+		if listed "$p"; then
 			echo "$p"
 			return
 		fi
@@ -177,7 +181,7 @@ offered() {
 }
 
 # With package lists but no browser package, another apt-get update would not help.
-if [ $choose_browser = yes ] && apt-cache show bash >/dev/null 2>&1 && [ -z "$(offered)" ]; then
+if [ $choose_browser = yes ] && listed bash && [ -z "$(offered)" ]; then
 	choose_browser=no
 fi
 # beside installs everything that has no Debian package.
