@@ -34,6 +34,11 @@ type Answer struct {
 	// [fileops.Schema.Options]; nil if the action is not supported at all.
 	Parameters map[string]any
 
+	// Changes lists the parameters with which the action keeps the extension: convert
+	// with convert_to equal to Ext and at least one of these parameters, see
+	// [fileops.Accept]. It is nil if the action does not do so.
+	Changes []string
+
 	// Err is the reason why the action of a query is not supported: the error of
 	// [fileops.Registry.Resolve]. It is nil if Supported is true.
 	Err error
@@ -83,6 +88,7 @@ func (m *Matrix) Query(q Query) Answer {
 	ans.Supported = ok
 	if ok {
 		ans.Parameters = schema.Options()
+		ans.Changes = m.reg.Changes(ans.Action, f)
 	}
 	if !ok || len(q.Parameters) > 0 {
 		_, _, ans.Err = m.Resolve(ans.Action, []format.Format{f}, q.Parameters)
@@ -98,6 +104,8 @@ type Entry struct {
 	Family string
 	Format format.Format // format.Any for an action that accepts every file
 	Params fileops.Schema
+
+	Changes []string // see [fileops.Accept]
 }
 
 // Entries yields every cell in registration order.
@@ -107,7 +115,7 @@ func (m *Matrix) Entries() iter.Seq[Entry] {
 			spec := a.Spec()
 			for _, acc := range spec.Accepts {
 				for _, f := range acc.Formats {
-					if !yield(Entry{spec.Name, spec.Engine, spec.Family, f, acc.Params}) {
+					if !yield(Entry{spec.Name, spec.Engine, spec.Family, f, acc.Params, acc.Changes}) {
 						return
 					}
 				}

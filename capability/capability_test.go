@@ -20,6 +20,7 @@ func registry(t testing.TB) *fileops.Registry {
 		return fileops.Func(fileops.Spec{Name: name, Engine: name + "-engine", Family: "f", Accepts: []fileops.Accept{{Formats: formats, Params: s}}}, do)
 	}
 	dpi := fileops.Param{Name: "dpi", Doc: "Resolution.", Type: fileops.Integer, Min: 36, Max: 600, Default: 150}
+	width := fileops.Param{Name: "width", Doc: "Width.", Type: fileops.Integer, Min: 1, Max: 600}
 	reg, err := fileops.NewRegistry(
 		act("convert", []format.Format{format.PNG, format.JPG}, fileops.Schema{fileops.Enum("convert_to", "Target.", "webp", "jpg")}),
 		act("convert", []format.Format{format.PNG}, fileops.Schema{fileops.Enum("convert_to", "Target.", "pdf")}),
@@ -27,6 +28,10 @@ func registry(t testing.TB) *fileops.Registry {
 		act("convert", []format.Format{format.PDF}, fileops.Schema{fileops.Enum("convert_to", "Target.", "docx")}),
 		act("lock", []format.Format{format.PDF}, fileops.Schema{fileops.Secret("password", "Password that opens the result.")}),
 		act("zip", []format.Format{format.Any}, nil),
+		fileops.Func(fileops.Spec{Name: "convert", Engine: "same", Accepts: []fileops.Accept{{
+			Formats: []format.Format{format.PDF}, Changes: []string{"width"},
+			Params: fileops.Schema{fileops.Enum("convert_to", "Target.", "pdf"), width},
+		}}}, do),
 	)
 	systest.NoError(t, err)
 	return reg
@@ -55,6 +60,8 @@ func TestQuery(t *testing.T) {
 		{"value that does not", capability.Query{Ext: "png", Action: "convert", Parameters: map[string]any{"convert_to": "mp3"}}, false, "png", "convert", nil, `{"convert_to":["jpg","pdf","webp"]}`},
 		{"parameter of the chosen value", capability.Query{Ext: "pdf", Action: "convert", Parameters: map[string]any{"convert_to": "png", "dpi": 300.0}}, true, "pdf", "convert", nil, ""},
 		{"parameter of another value", capability.Query{Ext: "pdf", Action: "convert", Parameters: map[string]any{"convert_to": "docx", "dpi": 300.0}}, false, "pdf", "convert", nil, ""},
+		{"own format without a change", capability.Query{Ext: "pdf", Action: "convert", Parameters: map[string]any{"convert_to": "pdf"}}, false, "pdf", "convert", nil, ""},
+		{"own format with a change", capability.Query{Ext: "pdf", Action: "convert", Parameters: map[string]any{"convert_to": "PDF", "width": 5.0}}, true, "pdf", "convert", nil, ""},
 		{"action not on this extension", capability.Query{Ext: "png", Action: "lock"}, false, "png", "lock", nil, "null"},
 		{"unknown action", capability.Query{Ext: "pdf", Action: "fold"}, false, "pdf", "fold", nil, "null"},
 	} {
@@ -91,6 +98,16 @@ func TestQueryAgreesWithResolve(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The parameters that change a file are listed, and its own format is not.
+func TestSameFormat(t *testing.T) {
+	t.Parallel()
+	m := capability.New(registry(t), nil)
+	a := m.Query(capability.Query{Ext: "pdf", Action: "convert"})
+	if to := a.Parameters["convert_to"]; !reflect.DeepEqual(a.Changes, []string{"width"}) || !reflect.DeepEqual(to, []string{"docx", "png"}) {
+		t.Errorf("got %+v", a)
 	}
 }
 

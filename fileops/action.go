@@ -17,6 +17,8 @@ package fileops
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/filewright/filewright/fileops/format"
 )
@@ -78,7 +80,36 @@ type Spec struct {
 type Accept struct {
 	Formats []format.Format // format.Any matches all
 	Params  Schema
+
+	// Changes lists the parameters that change the file. If it is not empty, a request
+	// must give at least one of them a value other than its default. It is for the
+	// conversion of a file to its own format, which otherwise changes nothing.
+	Changes []string
 }
+
+// parse validates args with a.Params, and that they change the file.
+func (a Accept) parse(args Args) (Params, error) {
+	p, err := a.Params.Parse(args)
+	if err != nil || len(a.Changes) == 0 {
+		return p, err
+	}
+	for _, d := range a.Params {
+		if slices.Contains(a.Changes, d.Name) && p.Has(d.Name) && !d.isDefault(p.m[d.Name]) {
+			return p, nil
+		}
+	}
+	e := &unchangedError{ParamError{Param: a.Changes[0], Reason: "is required, or another parameter that changes the file: " + strings.Join(a.Changes, ", ")}}
+	if d, ok := a.Params.selector(); ok {
+		e.Param, e.Reason = d.Name, "is the format of the file; choose another one, or add a parameter that changes the file: "+strings.Join(a.Changes, ", ")
+	}
+	return Params{}, e
+}
+
+// An unchangedError rejects a request that would not change the file, see
+// [Accept.Changes].
+type unchangedError struct{ ParamError }
+
+func (e *unchangedError) Unwrap() error { return &e.ParamError }
 
 // Func returns an Action that calls do.
 func Func(spec Spec, do func(context.Context, *Job) error) Action {

@@ -49,6 +49,11 @@ func (s Spec) check() error {
 		if err := acc.Params.check(); err != nil {
 			return bad("%v", err)
 		}
+		for _, name := range acc.Changes {
+			if !slices.ContainsFunc(acc.Params, func(d Param) bool { return d.Name == name && !d.Required }) {
+				return bad("%q, which changes the file, is not an optional parameter", name)
+			}
+		}
 	}
 	return nil
 }
@@ -74,7 +79,7 @@ func (r *Registry) Names() []string {
 func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Action, Params, error) {
 	name = strings.ToLower(name)
 	var (
-		schemas []Schema
+		entries []Accept
 		near    error // error of the first entry whose listed values all match
 	)
 	for _, a := range r.actions {
@@ -86,44 +91,101 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 			if !acc.covers(inputs) {
 				continue
 			}
-			p, err := acc.Params.Parse(args)
+			p, err := acc.parse(args)
 			if err == nil {
 				return a, p, nil
 			}
 			if near == nil && len(args) > 0 && acc.Params.selectedBy(args) {
 				near = err
 			}
-			schemas = append(schemas, acc.Params)
+			entries = append(entries, acc)
 		}
 	}
-	if len(schemas) == 0 {
+	if len(entries) == 0 {
 		return nil, Params{}, &UnsupportedError{Action: name, Inputs: inputs}
+	}
+	var unchanged *unchangedError
+	if errors.As(near, &unchanged) {
+		e := unchanged.ParamError
+		if d, ok := offered(entries).selector(); ok && d.Name == e.Param {
+			e.Allowed = d.Enum
+		}
+		near = &e
 	}
 	if near != nil {
 		return nil, Params{}, near
 	}
-	_, err := Merge(schemas...).Parse(args) // the error names all allowed values
-	if err == nil {                         // each value is allowed, but not the combination
+	_, err := offered(entries).Parse(args) // the error names all allowed values
+	if err == nil {                        // each value is allowed, but not the combination
 		err = &UnsupportedError{Action: name, Inputs: inputs}
 	}
 	return nil, Params{}, err
 }
 
 // Schema returns the parameters of an action for a format, merged over all actions of
-// that name. ok is false if no action fits.
+// that name. ok is false if no action fits. A required parameter lists only the values
+// that need no further parameter, so not those of an entry with [Accept.Changes].
 func (r *Registry) Schema(name string, f format.Format) (s Schema, ok bool) {
+	all := r.entries(name, f)
+	return offered(all), len(all) > 0
+}
+
+// Changes returns the parameters that change a file of a format if an action keeps its
+// format, see [Accept.Changes]. It returns nil if no action does.
+func (r *Registry) Changes(name string, f format.Format) []string {
+	var out []string
+	for _, acc := range r.entries(name, f) {
+		for _, c := range acc.Changes {
+			if !slices.Contains(out, c) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// entries returns what the actions of a name accept for a format.
+func (r *Registry) entries(name string, f format.Format) (all []Accept) {
 	name = strings.ToLower(name)
-	var all []Schema
 	for _, a := range r.actions {
 		if spec := a.Spec(); spec.Name == name {
 			for _, acc := range spec.Accepts {
 				if acc.covers([]format.Format{f}) {
-					all = append(all, acc.Params)
+					all = append(all, acc)
 				}
 			}
 		}
 	}
-	return Merge(all...), len(all) > 0
+	return all
+}
+
+// offered merges the parameters of entries. The listed values are those that a request
+// may have without other parameters.
+func offered(entries []Accept) Schema {
+	var all, free []Schema
+	for _, acc := range entries {
+		if all = append(all, acc.Params); len(acc.Changes) == 0 {
+			free = append(free, acc.Params)
+		}
+	}
+	s := Merge(all...)
+	d, ok := Merge(free...).selector()
+	for i := range s {
+		if ok && s[i].Name == d.Name {
+			s[i].Enum, s[i].Aliases = d.Enum, d.Aliases
+		}
+	}
+	return s
+}
+
+// selector returns the first required parameter with listed values, such as the format
+// of the result.
+func (s Schema) selector() (Param, bool) {
+	i := slices.IndexFunc(s, func(d Param) bool { return d.Required && len(d.Enum) > 0 })
+	if i < 0 {
+		return Param{}, false
+	}
+	return s[i], true
 }
 
 // selectedBy reports whether args has a listed value for each required parameter with an

@@ -113,6 +113,77 @@ func TestResolveTogether(t *testing.T) {
 	}
 }
 
+// keeper converts png to png if a parameter changes the picture.
+func keeper() fileops.Action {
+	return action(fileops.Spec{Name: "convert", Engine: "keeper", Accepts: []fileops.Accept{{
+		Formats: []format.Format{format.PNG}, Changes: []string{"width", "rotate", "strip"},
+		Params: fileops.Schema{
+			fileops.Enum("convert_to", "Target.", "png"),
+			{Name: "width", Doc: "Width.", Type: fileops.Integer, Min: 1, Max: 100},
+			{Name: "rotate", Doc: "Angle.", Type: fileops.Integer, Enum: []string{"0", "90"}, Default: 0},
+			{Name: "strip", Doc: "Metadata.", Type: fileops.Boolean, Default: false},
+			{Name: "fit", Doc: "Fit.", Enum: []string{"inside", "fill"}, Default: "inside"},
+		},
+	}}})
+}
+
+// A conversion to the same format needs a parameter with which it changes the file.
+func TestResolveSameFormat(t *testing.T) {
+	t.Parallel()
+	reg, err := fileops.NewRegistry(convert("other", []string{"jpg", "webp"}, format.PNG), keeper())
+	systest.NoError(t, err)
+	for _, tt := range []struct {
+		args  fileops.Args
+		param string // that the error names; "" if the request is accepted
+	}{
+		{fileops.Args{}, "convert_to"},
+		{fileops.Args{"width": 10}, ""},
+		{fileops.Args{"width": "10"}, "width"},
+		{fileops.Args{"width": nil}, "convert_to"},
+		{fileops.Args{"rotate": 0}, "convert_to"},
+		{fileops.Args{"rotate": fileops.Text("0")}, "convert_to"},
+		{fileops.Args{"rotate": fileops.Text("90")}, ""},
+		{fileops.Args{"strip": false}, "convert_to"},
+		{fileops.Args{"strip": true}, ""},
+		{fileops.Args{"fit": "fill"}, "convert_to"},
+		{fileops.Args{"fit": "fill", "strip": true}, ""},
+		{fileops.Args{"height": 5}, "height"},
+	} {
+		tt.args["convert_to"] = "PNG"
+		a, p, err := reg.Resolve("convert", []format.Format{format.PNG}, tt.args)
+		var pe *fileops.ParamError
+		switch {
+		case tt.param == "" && (err != nil || a.Spec().Engine != "keeper" || p.Get("convert_to") != "png"):
+			t.Errorf("%v: %v", tt.args, err)
+		case tt.param != "" && (!errors.As(err, &pe) || pe.Param != tt.param || !errors.Is(err, fileops.ErrParameter)):
+			t.Errorf("%v: %v", tt.args, err)
+		case tt.param == "convert_to" && (!slices.Equal(pe.Allowed, []string{"jpg", "webp"}) || !strings.Contains(pe.Reason, "width, rotate, strip")):
+			t.Errorf("%v: %v, allowed %v", tt.args, pe, pe.Allowed)
+		}
+	}
+	s, _ := reg.Schema("convert", format.PNG)
+	if len(s) != 5 || !slices.Equal(s[0].Enum, []string{"jpg", "webp"}) || !s[0].Required {
+		t.Errorf("schema %+v", s)
+	}
+	if got := reg.Changes("convert", format.PNG); !slices.Equal(got, []string{"width", "rotate", "strip"}) {
+		t.Errorf("changes %v", got)
+	}
+	if got := reg.Changes("convert", format.JPG); got != nil {
+		t.Errorf("changes of jpg: %v", got)
+	}
+}
+
+// A format without other targets keeps the list of its own.
+func TestSchemaSameFormatOnly(t *testing.T) {
+	t.Parallel()
+	reg, err := fileops.NewRegistry(keeper())
+	systest.NoError(t, err)
+	s, ok := reg.Schema("convert", format.PNG)
+	if !ok || !slices.Equal(s[0].Enum, []string{"png"}) {
+		t.Errorf("schema %+v", s)
+	}
+}
+
 func TestRegistrySchema(t *testing.T) {
 	t.Parallel()
 	reg := testRegistry(t)

@@ -252,6 +252,15 @@ func (d Param) listed(s string) (string, bool) {
 	return d.Enum[i], true
 }
 
+// isDefault reports whether a validated value equals the default.
+func (d Param) isDefault(v any) bool {
+	if d.Default == nil {
+		return false
+	}
+	def, err := d.parse(d.Default)
+	return err == nil && def == v
+}
+
 // values returns the listed values with the parameter's type.
 func (d Param) values() any {
 	if d.Type != Integer {

@@ -42,7 +42,7 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 	resp := capabilityResponse{
 		Supported: a.Supported, Ext: ext, Action: a.Action,
 		AvailableActions: a.AvailableActions, AvailableActionsAlias: a.AvailableActions,
-		Parameters: a.Parameters,
+		Parameters: a.Parameters, SameFormat: a.Changes,
 	}
 	if a.Err != nil {
 		resp.Reason = fileops.Message(a.Err)
@@ -115,7 +115,8 @@ func describeFormats(m *capability.Matrix, engines []Engine) formatsResponse {
 			a.Engines = append(a.Engines, e.Engine)
 		}
 		if a.Parameters == nil && e.Format != format.Any {
-			a.Parameters = m.Query(capability.Query{Ext: string(e.Format), Action: e.Action}).Parameters
+			q := m.Query(capability.Query{Ext: string(e.Format), Action: e.Action})
+			a.Parameters, a.SameFormat = q.Parameters, q.Changes
 		}
 		if a.Parameters == nil {
 			a.Parameters = e.Params.Options()

@@ -76,6 +76,7 @@ type capabilityResponse struct {
 	// Published clients read this name.
 	AvailableActionsAlias []string       `json:"availableActions,omitempty"`
 	Parameters            map[string]any `json:"parameters,omitempty"`
+	SameFormat            []string       `json:"same_format,omitempty"`
 	Reason                string         `json:"reason,omitempty"`
 }
 
@@ -137,6 +138,7 @@ type formatEntry struct {
 type actionEntry struct {
 	Engines    []string       `json:"engines"`
 	Parameters map[string]any `json:"parameters"`
+	SameFormat []string       `json:"same_format,omitempty"`
 }
 
 type engineEntry struct {

@@ -93,7 +93,7 @@ func Run(t *testing.T, s Suite) {
 				if s.Formats != nil && !slices.Contains(s.Formats, in) {
 					continue
 				}
-				for k, args := range s.combinations(acc.Params) {
+				for k, args := range s.combinations(acc) {
 					described := describe(acc.Params, args)
 					if testing.Short() && k > 0 && tried[described] {
 						continue
@@ -130,8 +130,8 @@ func expand(f format.Format) []format.Format {
 // combinations returns arguments that use every listed value at least once: all
 // values of required parameters, each with the defaults of the others, and then
 // the values of each optional one.
-func (s Suite) combinations(schema fileops.Schema) []fileops.Args {
-	base := fileops.Args{}
+func (s Suite) combinations(acc fileops.Accept) []fileops.Args {
+	schema, base := acc.Params, Changing(acc)
 	for _, p := range schema {
 		if v, ok := s.Args[p.Name]; ok {
 			base[p.Name] = v
@@ -154,6 +154,27 @@ func (s Suite) combinations(schema fileops.Schema) []fileops.Args {
 		}
 	}
 	return out
+}
+
+// Changing returns arguments that change a file, as an entry with
+// [fileops.Accept.Changes] requires: a value for the first of these parameters that has
+// listed values or a range. It returns no arguments for other entries.
+func Changing(acc fileops.Accept) fileops.Args {
+	for _, name := range acc.Changes {
+		p := acc.Params[slices.IndexFunc(acc.Params, func(p fileops.Param) bool { return p.Name == name })]
+		switch {
+		case len(p.Enum) > 0:
+			other := slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == fmt.Sprint(p.Default) })
+			if len(other) > 0 {
+				return fileops.Args{name: other[0]}
+			}
+		case p.Type == fileops.Boolean:
+			return fileops.Args{name: p.Default != true}
+		case (p.Type == fileops.Integer || p.Type == fileops.Number) && p.Max > 0:
+			return fileops.Args{name: min(p.Max, max(p.Min, 20))}
+		}
+	}
+	return fileops.Args{}
 }
 
 func describe(schema fileops.Schema, args fileops.Args) string {

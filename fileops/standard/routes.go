@@ -88,7 +88,7 @@ func (r *router) add(engine string, a fileops.Action) {
 	r.by[engine] = append(r.by[engine], a)
 	for _, acc := range spec.Accepts {
 		for _, from := range acc.Formats {
-			for _, to := range targets(acc.Params) {
+			for _, to := range targets(acc) {
 				if s := (route.Step{By: engine, From: from, To: to}); r.takes[s] == nil {
 					r.takes[s] = a
 				}
@@ -101,17 +101,18 @@ func (r *router) add(engine string, a fileops.Action) {
 // nil if a does not.
 func accepted(a fileops.Action, from, to format.Format) fileops.Schema {
 	for _, acc := range a.Spec().Accepts {
-		if slices.Contains(acc.Formats, from) && slices.Contains(targets(acc.Params), to) {
+		if slices.Contains(acc.Formats, from) && slices.Contains(targets(acc), to) {
 			return acc.Params
 		}
 	}
 	return nil
 }
 
-// targets returns the formats that a schema lists for convert_to.
-func targets(s fileops.Schema) (out []format.Format) {
-	if i := slices.IndexFunc(s, named(convertTo)); i >= 0 {
-		for _, v := range s[i].Enum {
+// targets returns the formats that an entry lists for convert_to. An entry that needs a
+// parameter to change the file is not a step to another format.
+func targets(acc fileops.Accept) (out []format.Format) {
+	if i := slices.IndexFunc(acc.Params, named(convertTo)); i >= 0 && len(acc.Changes) == 0 {
+		for _, v := range acc.Params[i].Enum {
 			out = append(out, format.Format(v))
 		}
 	}
@@ -127,7 +128,7 @@ func inputs(a fileops.Action, target format.Format) []format.Format {
 	var out []format.Format
 	for _, acc := range a.Spec().Accepts {
 		for _, f := range acc.Formats {
-			if slices.Contains(targets(acc.Params), target) && !slices.Contains(out, f) {
+			if slices.Contains(targets(acc), target) && !slices.Contains(out, f) {
 				out = append(out, f)
 			}
 		}
@@ -161,7 +162,7 @@ func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action
 				continue
 			}
 			var to []string
-			for _, t := range targets(acc.Params) {
+			for _, t := range targets(acc) {
 				steps := r.Steps(from, t)
 				if len(steps) == 2 && steps[0] == (route.Step{By: j.First, From: from, To: j.Mid}) && steps[1].By == j.Second && r.takes[steps[0]] == first {
 					to = append(to, string(t))

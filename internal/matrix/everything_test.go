@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
@@ -141,6 +143,9 @@ func listed(t *testing.T) map[string]bool {
 				for _, v := range values {
 					out[key(action, f, v)] = true
 				}
+				if len(a.Changes) > 0 {
+					out[key(action, f, string(f))] = true
+				}
 				return
 			}
 		}
@@ -217,6 +222,7 @@ func (l leaf) named(format string, a ...any) leaf {
 // formats that it can join.
 func plainLeaves(c matrix.Cell, seen counter) []leaf {
 	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
+	maps.Copy(l.args, fileopstest.Changing(fileops.Accept{Params: c.Schema, Changes: c.Changes}))
 	switch {
 	case c.From == format.Any:
 		var out []leaf

@@ -21,6 +21,8 @@ type Cell struct {
 
 	Spec   fileops.Spec   // the spec of the action that runs
 	Schema fileops.Schema // its parameters for From
+
+	Changes []string // see [fileops.Accept]
 }
 
 // Target returns the result format, or "" if it is known only from the result.
@@ -63,7 +65,7 @@ func Cells(actions []fileops.Action) []Cell {
 				for _, v := range values {
 					if k := (key{spec.Name, f, v}); !seen[k] {
 						seen[k] = true
-						out = append(out, Cell{spec.Name, f, param, v, spec, acc.Params})
+						out = append(out, Cell{spec.Name, f, param, v, spec, acc.Params, acc.Changes})
 					}
 				}
 			}

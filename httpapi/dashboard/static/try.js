@@ -207,6 +207,9 @@ async function actionChanged() {
       else if (Array.isArray(one) && Array.isArray(other)) described[name] = one.filter((v) => other.includes(v));
     }
   }
+  // A file may keep its format if a parameter changes it.
+  const [own, ...others] = new Set(exts());
+  if (described.convert_to && others.length === 0 && answers.every((a) => a.same_format)) described.convert_to = [...described.convert_to, own];
   secrets = new Set(Object.entries(described).filter(([, d]) => d.format === "password").map(([name]) => name));
   await showParameters(mine);
 }
