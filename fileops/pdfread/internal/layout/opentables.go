@@ -156,40 +156,52 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	if len(rs) < 2 {
 		return nil
 	}
-	box := geom.Nothing()
-	var size float64
-	pieces := 0
+	// Headings over several columns would close gaps, so rows with few pieces do
+	// not count.
+	counted := rs
+	if len(rs) > 2 {
+		counted = slices.DeleteFunc(slices.Clone(rs), func(r *row) bool { return len(r.items) < least })
+	}
+	if len(counted) < 2 || len(counted)*3 < len(rs) {
+		return nil
+	}
+	box, size := geom.Nothing(), 0.0
 	for _, r := range rs {
 		box = box.Union(r.Rect)
 		size = max(size, r.items[0].Size)
-		pieces += len(r.items)
 	}
-	// Find the gaps between pieces, from left to right. Headings over several
-	// columns would close gaps, so rows with few pieces do not count.
-	type interval struct{ a, b float64 }
-	var cover []interval
-	counted := 0
-	for _, r := range rs {
-		if len(r.items) < least && len(rs) > 2 {
-			continue
-		}
-		counted++
-		for _, it := range r.items {
-			cover = append(cover, interval{it.L, it.R})
-		}
-	}
-	if counted < 2 || counted*3 < len(rs) {
+	xs := columnGaps(counted, max(3, 0.35*size))
+	if len(xs)+1 < max(least, 2) || !fillColumns(rs, xs) {
 		return nil
 	}
-	// A few pieces, such as headings over two columns, may cross a gap.
+	if frame == (geom.Rect{}) {
+		// Without rules it must closely resemble a table.
+		if len(counted) < 3 || !shortPieces(rs) || leaders(rs) || !columnsAlign(rs, xs) {
+			return nil
+		}
+		frame = box.Grow(2)
+	}
+	t := openGrid(rs, xs, frame, box)
+	for y, r := range rs {
+		openRow(t, y, r, xs)
+	}
+	return t
+}
+
+// columnGaps returns the middles of the gaps between columns, from left to
+// right. A gap is wider than width. A few pieces, such as headings over two
+// columns, may cross it.
+func columnGaps(rs []*row, width float64) []float64 {
 	const start, end = 1, -1
 	type edge struct {
 		x    float64
 		kind int
 	}
 	var edges []edge
-	for _, c := range cover {
-		edges = append(edges, edge{c.a, start}, edge{c.b, end})
+	for _, r := range rs {
+		for _, it := range r.items {
+			edges = append(edges, edge{it.L, start}, edge{it.R, end})
+		}
 	}
 	geom.SortStable(edges, func(a, b edge) bool {
 		if a.x != b.x {
@@ -198,7 +210,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 		return a.kind > b.kind // touching pieces leave no gap
 	})
 	var xs []float64
-	allowed := counted / 12
+	allowed := len(rs) / 12
 	open, column := 0, false // column: pieces precede the current gap
 	var since, freeFrom, freeTo float64
 	for _, e := range edges {
@@ -208,7 +220,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 		case was > allowed && open <= allowed:
 			column, since, freeFrom, freeTo = true, e.x, e.x, e.x
 		case was <= allowed && open > allowed && column:
-			if e.x-since > max(3, 0.35*size) {
+			if e.x-since > width {
 				if was == 0 {
 					freeTo = e.x
 				}
@@ -225,44 +237,41 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 			freeTo = e.x
 		}
 	}
-	n := len(xs) + 1
-	if n < least || n < 2 {
-		return nil
-	}
-	// Most rows must use most columns, and few may cross a gap.
+	return xs
+}
+
+// fillColumns reports whether most rows use most columns, and few rows cross a
+// gap.
+func fillColumns(rs []*row, xs []float64) bool {
 	crossed, used := 0, 0
 	for _, r := range rs {
 		cols := make(map[int]bool)
 		for _, it := range r.items {
-			k := columnOf(xs, it.CX())
-			cols[k] = true
-			for _, x := range xs {
-				if it.L < x-1 && it.R > x+1 {
-					crossed++
-					break
-				}
+			cols[columnOf(xs, it.CX())] = true
+			if slices.ContainsFunc(xs, func(x float64) bool { return it.L < x-1 && it.R > x+1 }) {
+				crossed++
 			}
 		}
 		used += len(cols)
 	}
-	if crossed > len(rs)/4 || float64(used) < 0.5*float64(n*len(rs)) {
-		return nil
-	}
-	if frame == (geom.Rect{}) {
-		// Without rules it must closely resemble a table: short pieces and at least
-		// three rows.
-		var chars []float64
-		for _, r := range rs {
-			for _, it := range r.items {
-				chars = append(chars, float64(it.Chars))
-			}
+	return crossed <= len(rs)/4 && 2*used >= (len(xs)+1)*len(rs)
+}
+
+// shortPieces reports whether most pieces are as short as the content of cells.
+func shortPieces(rs []*row) bool {
+	var chars []float64
+	for _, r := range rs {
+		for _, it := range r.items {
+			chars = append(chars, float64(it.Chars))
 		}
-		if counted < 3 || geom.Median(chars) > 22 || leaders(rs) || !columnsAlign(rs, xs) {
-			return nil
-		}
-		frame = box.Grow(2)
 	}
-	t := &model.Table{Rect: frame}
+	return geom.Median(chars) <= 22
+}
+
+// openGrid returns a table without cells: its lines are in the gaps between
+// columns and rows. box has all pieces.
+func openGrid(rs []*row, xs []float64, frame, box geom.Rect) *model.Table {
+	t := &model.Table{}
 	t.Xs = append(append([]float64{min(frame.L, box.L-1)}, xs...), max(frame.R, box.R+1))
 	t.Ys = []float64{frame.T}
 	for i := 1; i < len(rs); i++ {
@@ -272,10 +281,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	for i := 1; i < len(t.Ys); i++ {
 		t.Ys[i] = max(t.Ys[i], t.Ys[i-1]+1)
 	}
-	t.Rect = geom.Rect{L: t.Xs[0], T: t.Ys[0], R: t.Xs[n], B: t.Ys[len(t.Ys)-1]}
-	for y, r := range rs {
-		openRow(t, y, r, xs)
-	}
+	t.Rect = geom.Rect{L: t.Xs[0], T: t.Ys[0], R: t.Xs[len(t.Xs)-1], B: t.Ys[len(t.Ys)-1]}
 	return t
 }
 
