@@ -20,22 +20,25 @@ build:
 ## test: every behaviour at a short scale; with the race detector where goroutines share data
 test: check
 	$(GO) test -short $(RACE) $(SHARING)
-	$(GO) test -short $(REST)
+	$(GO) test -short $(call others,$(SHARING))
 
 ## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
 ## of the engine packages that work on several files at the same time
 test-all: check
-	$(GO) test -timeout 60m $(REST)
-	$(GO) test -timeout 60m $(RACE) $(SHARING)
+	$(GO) test -timeout 60m $(call others,$(SHARING) $(SERVER))
+	$(GO) test -timeout 60m $(RACE) $(SHARING) $(SERVER)
 	$(GO) test -timeout 60m $(RACE) -short -run $(TOGETHER) $(ENGINES)
 
 # Packages whose goroutines share data.
-SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/e2e ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
+SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
+# The whole server in its own process. "make test" runs it as people do, without the race detector.
+SERVER := ./internal/e2e
+# others lists the packages that are not in a list.
+others = $$($(GO) list ./... | grep -vxF "$$($(GO) list $1)")
 # Packages around engines, and their tests in which goroutines share data. The race detector makes the
 # decoders of these packages four to seven times slower.
 ENGINES := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/officeops ./fileops/pdfread/... ./fileops/standard ./fileops/webops
 TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|Stop|Together'
-REST = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SHARING))")
 # The race detector makes the SQLite of modernc.org, which is C translated to Go, many times slower.
 # Its own memory accesses are not checked; those of this module are.
 RACE := -race -gcflags=modernc.org/...=-race=false
