@@ -34,6 +34,7 @@ const (
 	WarnContentDropped       = "content_dropped"
 	WarnProtectionRemoved    = "protection_removed"
 	WarnSignatureInvalid     = "signature_invalid"
+	WarnResolutionReduced    = "resolution_reduced"
 )
 
 // WarningMeanings yields the codes of warnings with a sentence each, for documentation.
@@ -59,6 +60,7 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnContentDropped, "Other content of the input was left out."},
 			{WarnProtectionRemoved, "The result is less protected than the input."},
 			{WarnSignatureInvalid, "A digital signature no longer matches the content."},
+			{WarnResolutionReduced, "A picture has fewer pixels, to fit into a number of bytes."},
 		} {
 			if !yield(m[0], m[1]) {
 				return

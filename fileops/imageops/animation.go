@@ -19,6 +19,9 @@ type animator interface {
 	// animation decodes all frames. It applies the steps of the plan that precede
 	// encoding.
 	animation(ctx context.Context, src source, p plan) (imagefile.Animation, error)
+
+	// reanimate applies these steps to decoded frames.
+	reanimate(ctx context.Context, m decoded, p plan) (imagefile.Animation, error)
 }
 
 // animates reports whether the frames of a format are an animation that this engine
@@ -49,7 +52,14 @@ func (e *Engine) animate(ctx context.Context, src source, p plan) ([]byte, error
 		if err != nil {
 			return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the animation is damaged or incomplete")
 		}
-		return e.codec.encode(ctx, decoded{img: a.Pix, profile: imagefile.PNGProfile(src.data), animation: &a}, p)
+		m := decoded{img: a.Pix, profile: imagefile.PNGProfile(src.data), animation: &a}
+		if p.to != format.PNG {
+			return e.codec.encode(ctx, m, p)
+		}
+		if a, err = e.codec.(animator).reanimate(ctx, m, p); err != nil {
+			return nil, err
+		}
+		return a.EncodeAPNG(ctx)
 	}
 	a, err := e.codec.(animator).animation(ctx, src, p)
 	if err != nil {

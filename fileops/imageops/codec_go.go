@@ -135,9 +135,12 @@ func (c goCodec) encode(ctx context.Context, m decoded, t plan) ([]byte, error) 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	var err error
+	if m.img, err = reshaped(m.img, t); err != nil {
+		return nil, err
+	}
 	m.img = fitted(m.img, t)
 	var b bytes.Buffer
-	var err error
 	switch t.to {
 	case format.JPG:
 		q := t.quality
@@ -185,6 +188,9 @@ func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, e
 	if src.format == format.JPG && !t.upside {
 		m.img = upright(m.img, jpegInfo(src.data).Orientation)
 	}
+	if m.img, err = reshaped(m.img, t); err != nil {
+		return nil, err
+	}
 	img := fitted(m.img, t)
 	if g, ok := img.(*image.Gray); ok {
 		return g, nil
@@ -231,7 +237,6 @@ func rgb(m image.Image, c color.NRGBA) *image.RGBA {
 // fitted scales, crops and pads m according to a plan.
 func fitted(m image.Image, t plan) image.Image {
 	b := m.Bounds()
-	t.enlarge = false
 	l := t.layout(b.Dx(), b.Dy())
 	m = scaled(m, l.width, l.height)
 	pad := l.outW > l.width || l.outH > l.height
@@ -249,6 +254,26 @@ func fitted(m image.Image, t plan) image.Image {
 	}
 	draw.Draw(out, at, m, m.Bounds().Min, draw.Src)
 	return out
+}
+
+// reshaped returns m cropped, rotated and flipped as a plan says.
+func reshaped(m image.Image, t plan) (image.Image, error) {
+	b := m.Bounds()
+	part, err := t.crop.of(b.Dx(), b.Dy())
+	if err != nil {
+		return nil, err
+	}
+	if part.Size() != b.Size() {
+		var out draw.Image = image.NewNRGBA(image.Rectangle{Max: part.Size()})
+		if _, gray := m.(*image.Gray); gray {
+			out = image.NewGray(image.Rectangle{Max: part.Size()})
+		}
+		draw.Draw(out, out.Bounds(), m, part.Min.Add(b.Min), draw.Src)
+		m = out
+	}
+	// As EXIF orientations.
+	m = upright(m, map[int]int{90: 6, 180: 3, 270: 8}[t.turn])
+	return upright(m, map[string]int{flipHorizontal: 2, flipVertical: 4}[t.flip]), nil
 }
 
 // scaled returns m scaled to w × h pixels.

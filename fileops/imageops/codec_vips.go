@@ -191,6 +191,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 		return nil, err
 	}
 	turned := !t.upside && !t.all && p.Orientation() > 1
+	random := turned || t.turn != 0 || t.flip != "" || len(t.frames) > 0
 	var shrunk []string
 	if n, l := shrinkOnLoad(p, src.format, t, turned && p.Orientation() >= 5); n > 1 {
 		if !t.exact() { // loaded sizes are rounded, but the result must be exact
@@ -202,17 +203,19 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 			return nil, err
 		}
 	}
-	if scale := drawingScale(p.Width(), p.PageHeight(), t); src.format == format.SVG && scale != 1 {
-		p.close()
-		if p, err = c.open(src, t.page, t.all, false, scale); err != nil {
+	scale := 1.0
+	if src.format == format.SVG {
+		w, h := t.shaped(p.Width(), p.PageHeight())
+		scale = drawingScale(w, h, t)
+		t.enlarge = false // it is drawn at its final size
+	}
+	if scale != 1 || random {
+		p.close() // rotation needs random access to the lines
+		if p, err = c.open(src, t.page, t.all, random, scale, shrunk...); err != nil {
 			return nil, err
 		}
 	}
 	if turned {
-		p.close() // rotation needs random access to the lines
-		if p, err = c.open(src, t.page, t.all, true, 1, shrunk...); err != nil {
-			return nil, err
-		}
 		if err := p.AutoRotate(); err != nil {
 			p.close()
 			return nil, cause(err)
@@ -236,7 +239,11 @@ func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layo
 	if sideways {
 		w, h = h, w
 	}
+	w, h = t.shaped(w, h)
 	n, l := 1, t.layout(w, h)
+	if t.crop != (cropping{}) {
+		return n, l // the box is in pixels of the whole picture
+	}
 	s := max(float64(l.width)/float64(w), float64(l.height)/float64(h))
 	for f == format.JPG && n < 8 && 1.2*s*float64(2*n) <= 1 {
 		n *= 2
@@ -247,10 +254,13 @@ func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layo
 // finish adapts size, colours, transparency and metadata of an upright picture
 // to the target of a plan.
 func finish(p *picture, t plan, turned bool) error {
+	if t.reshapes() {
+		if err := p.reshape(t); err != nil {
+			return err
+		}
+	}
 	w, h := p.Width(), p.PageHeight()
-	boxed := t
-	boxed.enlarge = false // a drawing is already rendered at its final size
-	l := boxed.layout(w, h)
+	l := t.layout(w, h)
 	if l.width != w || l.height != h {
 		// All frames get the same height.
 		ws, hs := float64(l.width)/float64(w), float64(l.height)/float64(h)
@@ -610,19 +620,19 @@ func saveOptions(p *picture, t plan) string {
 	case format.AVIF:
 		// Without a bit depth 16-bit sources become 12 bits, which few programs show.
 		o["Q"], o["effort"], o["bitdepth"], o["compression"] = quality(63), 2, 8, "av1"
-		if t.quality == 100 {
+		if t.lossless || t.quality == 100 {
 			o["lossless"] = true
 		}
 	case format.HEIC:
 		o["Q"], o["bitdepth"], o["compression"] = quality(60), 8, "hevc"
 	case format.JP2:
 		o["Q"], o["subsample-mode"] = quality(60), "off"
-		if t.quality == 100 {
+		if t.lossless || t.quality == 100 {
 			o["lossless"] = true
 		}
 	case format.JXL:
 		o["Q"], o["effort"] = quality(90), 5
-		if t.quality == 100 {
+		if t.lossless || t.quality == 100 {
 			o["lossless"] = true
 		}
 	}
@@ -713,6 +723,25 @@ func (c *vipsCodec) animation(ctx context.Context, src source, t plan) (imagefil
 		return imagefile.Animation{}, err
 	}
 	defer p.close()
+	return p.animation(ctx)
+}
+
+// reanimate implements animator.
+func (c *vipsCodec) reanimate(ctx context.Context, m decoded, t plan) (imagefile.Animation, error) {
+	t.to = ""
+	p, err := fromImage(m)
+	if err != nil {
+		return imagefile.Animation{}, cause(err)
+	}
+	defer p.close()
+	if err := finish(p, t, false); err != nil {
+		return imagefile.Animation{}, cause(err)
+	}
+	return p.animation(ctx)
+}
+
+// animation returns the frames of p.
+func (p *picture) animation(ctx context.Context) (imagefile.Animation, error) {
 	delays, err := p.PageDelay()
 	if err != nil {
 		return imagefile.Animation{}, cause(err)

@@ -10,6 +10,7 @@ import (
 	"image/png"
 	"math"
 	"math/bits"
+	"slices"
 
 	"golang.org/x/image/bmp"
 
@@ -411,6 +412,14 @@ var iconSizes = []int{256, 128, 64, 48, 32, 16}
 
 func iconPlan(p plan) plan {
 	p.to, p.all = format.PNG, false
+	if !p.exact() {
+		p.fit = "" // the bounds below are no box to fill
+	}
+	if len(p.sizes) > 0 {
+		p.width = slices.Max(p.sizes)
+		p.height, p.enlarge = p.width, true
+		return p
+	}
 	p.width, p.height = bound(p.width, iconSizes[0]), bound(p.height, iconSizes[0])
 	return p
 }
@@ -424,7 +433,7 @@ func bound(n, limit int) int {
 
 // icon writes an icon that contains a PNG picture of up to 256 pixels and smaller
 // versions of it, as PNG files. Windows supports them since Vista.
-func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
+func (e *Engine) icon(ctx context.Context, first []byte, p plan) ([]byte, error) {
 	src := source{first, format.PNG}
 	h, err := e.codec.stat(src)
 	if err != nil {
@@ -435,7 +444,11 @@ func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
 		w, h int
 	}
 	items := []item{{first, h.width, h.height}}
-	for _, size := range iconSizes {
+	sizes := iconSizes
+	if len(p.sizes) > 0 {
+		sizes = p.sizes
+	}
+	for _, size := range sizes {
 		if size >= max(h.width, h.height) {
 			continue
 		}

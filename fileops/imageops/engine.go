@@ -249,10 +249,19 @@ type plan struct {
 	all  bool // all pages or frames from there on
 
 	// width and height are a box to fit into, 0 for no limit. enlarge scales a
-	// smaller picture up to the box; it is for SVG.
+	// smaller picture up to the box.
 	width, height int
 	enlarge       bool
 	fit           string // how to use the box: a value of fit, "" for inside
+
+	// The plan crops the upright picture, rotates it clockwise, flips it, and then scales
+	// it. frames are the frames to keep if all is set, counted from page; nil means all.
+	crop   cropping
+	turn   int    // degrees: 0, 90, 180, 270
+	flip   string // a value of flip, "" for none
+	frames []int
+
+	sizes []int // of the pictures in an icon; nil means the usual ones
 
 	// background is the colour behind transparency. nil means white if the target has no
 	// transparency, and otherwise no background.
@@ -310,7 +319,7 @@ func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, err
 		if err != nil {
 			return nil, err
 		}
-		return e.icon(ctx, b)
+		return e.icon(ctx, b, q)
 	}
 	return e.codec.transcode(ctx, src, p)
 }
@@ -396,7 +405,8 @@ func (e *Engine) blame(ctx context.Context, src source, p plan, err error) error
 		return context.Cause(ctx)
 	}
 	var failure *fileops.Failure
-	if errors.As(err, &failure) {
+	var param *fileops.ParamError
+	if errors.As(err, &failure) || errors.As(err, &param) {
 		return err
 	}
 	if errors.Is(err, errors.ErrUnsupported) || unusual(src) != "" {

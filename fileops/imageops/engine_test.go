@@ -48,6 +48,30 @@ func checkPicture(t *testing.T, in []*fileops.File, args fileops.Args, out []*fi
 		t.Fatalf("%d results", len(out))
 	}
 	before := decoded(t, in[0])
+	turned := func(o int) image.Image {
+		s := before.Bounds().Size()
+		if o >= 5 {
+			s.X, s.Y = s.Y, s.X
+		}
+		return mapped(before, s.X, s.Y, func(x, y int) (int, int) {
+			switch o {
+			case 2:
+				return s.X - 1 - x, y
+			case 3:
+				return s.X - 1 - x, s.Y - 1 - y
+			case 4:
+				return x, s.Y - 1 - y
+			case 6:
+				return y, s.X - 1 - x
+			}
+			return s.Y - 1 - y, x
+		})
+	}
+	for _, v := range []any{args["rotate"], args["flip"]} {
+		if o := map[any]int{"90": 6, "180": 3, "270": 8, "horizontal": 2, "vertical": 4}[v]; o != 0 {
+			before = turned(o)
+		}
+	}
 	if in[0].Format() == format.SVG && out[0].Format() == format.ICO {
 		return // drawn larger; see TestSVG
 	}

@@ -134,6 +134,38 @@ static int fw_embed(void *in, int x, int y, int width, int height, int r, int g,
 	return failed;
 }
 
+// fw_reshape keeps some frames of height tall, the part of each at (x, y), and rotates
+// and flips it. The frames of the result are one below the other.
+static int fw_reshape(void *in, int tall, int *frames, int n, int x, int y, int w, int h, int angle, int across, int down, VipsImage **out) {
+	VipsAngle turn = angle == 90 ? VIPS_ANGLE_D90 : angle == 180 ? VIPS_ANGLE_D180 : angle == 270 ? VIPS_ANGLE_D270 : VIPS_ANGLE_D0;
+	VipsObject *scope = VIPS_OBJECT(vips_image_new());
+	VipsImage **part = (VipsImage **)vips_object_local_array(scope, 4 * n);
+	VipsImage **done = g_new(VipsImage *, n);
+	int failed = 0;
+	for (int i = 0; i < n && !failed; i++) {
+		VipsImage **t = part + 4 * i;
+		failed = vips_extract_area(in, &t[0], x, frames[i] * tall + y, w, h, NULL);
+		done[i] = t[0];
+		if (!failed && turn != VIPS_ANGLE_D0) {
+			failed = vips_rot(done[i], &t[1], turn, NULL);
+			done[i] = t[1];
+		}
+		if (!failed && across) {
+			failed = vips_flip(done[i], &t[2], VIPS_DIRECTION_HORIZONTAL, NULL);
+			done[i] = t[2];
+		}
+		if (!failed && down) {
+			failed = vips_flip(done[i], &t[3], VIPS_DIRECTION_VERTICAL, NULL);
+			done[i] = t[3];
+		}
+	}
+	if (!failed)
+		failed = n == 1 ? vips_copy(done[0], out, NULL) : vips_arrayjoin(done, out, n, "across", 1, NULL);
+	g_free(done);
+	g_object_unref(scope);
+	return failed;
+}
+
 // fw_luma converts one or three bands to one band of 8 bits. It uses the weights of
 // ITU-R BT.601; libvips would use those of linear light.
 static int fw_luma(void *in, VipsImage **out) {
@@ -510,6 +542,61 @@ func (p *picture) embed(l layout, c color.NRGBA) error {
 	}
 	replace(p.ImageRef, unsafe.Pointer(out))
 	return p.SetPageHeight(p.Height())
+}
+
+// reshape picks, crops, rotates and flips the frames of p as a plan says.
+func (p *picture) reshape(t plan) error {
+	tall := p.PageHeight()
+	part, err := t.crop.of(p.Width(), tall)
+	if err != nil {
+		return err
+	}
+	frames := t.frames
+	if !t.all || len(frames) == 0 {
+		frames = nil
+		for i := range max(1, p.Height()/max(1, tall)) {
+			frames = append(frames, i)
+		}
+	}
+	numbers := make([]C.int, len(frames))
+	for i, f := range frames {
+		if numbers[i] = C.int(f); (f+1)*tall > p.Height() {
+			return errors.New("a frame is missing")
+		}
+	}
+	across, down := C.int(0), C.int(0)
+	switch t.flip {
+	case flipHorizontal:
+		across = 1
+	case flipVertical:
+		down = 1
+	}
+	var delays []int
+	if len(t.frames) > 0 {
+		if delays, err = p.PageDelay(); err != nil {
+			delays = nil // the pages of a TIFF have none
+		}
+	}
+	var out *C.VipsImage
+	if C.fw_reshape(pointer(p.ImageRef), C.int(tall), &numbers[0], C.int(len(numbers)), C.int(part.Min.X), C.int(part.Min.Y),
+		C.int(part.Dx()), C.int(part.Dy()), C.int(t.turn), across, down, &out) != 0 {
+		return vipsError()
+	}
+	many := p.Height() > tall
+	replace(p.ImageRef, unsafe.Pointer(out))
+	if !many {
+		return p.SetPageHeight(p.Height())
+	}
+	if err := errors.Join(p.SetPages(len(frames)), p.SetPageHeight(p.Height()/len(frames))); err != nil || len(delays) == 0 {
+		return err
+	}
+	var kept []int
+	for _, f := range frames {
+		if f < len(delays) {
+			kept = append(kept, delays[f])
+		}
+	}
+	return p.SetPageDelay(kept)
 }
 
 // resize scales samples without regard to their meaning.

@@ -197,6 +197,10 @@ func TestPagesOfDifferentSize(t *testing.T) {
 	if a, b := field(t, out[0], "width"), field(t, out[1], "width"); a != "600" || b != "300" {
 		t.Errorf("widths %s and %s", a, b)
 	}
+	same := mustRun(t, engine(t).Convert(), fileops.Args{"convert_to": "tiff", "crop": "1:1"}, in)
+	if len(same) != len(out) || field(t, same[0], "width") != "400" || field(t, same[1], "width") != "200" {
+		t.Errorf("%d results of the same format", len(same))
+	}
 	kept := one(t, engine(t).Compress(), nil, in)
 	if string(content(t, kept)) != string(content(t, in)) {
 		t.Error("a file that cannot be written again was changed")

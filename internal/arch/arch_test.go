@@ -56,7 +56,7 @@ var arrows = map[string][]string{
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
-	"fileops/imageops":                 {"fileops", "fileops/format", "internal/colour", "fileops/raster", "internal/imagefile", "internal/jpegenc", "internal/ssimulacra"},
+	"fileops/imageops":                 {"fileops", "fileops/format", "internal/colour", "internal/pagelist", "fileops/raster", "internal/imagefile", "internal/jpegenc", "internal/ssimulacra"},
 	"fileops/pdfread": {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "internal/pagelist", "fileops/pdfread/internal/pdfium",
 		"fileops/pdfread/internal/extract", "fileops/pdfread/internal/geom", "fileops/pdfread/internal/model", "fileops/pdfread/internal/layout",
 		"fileops/pdfread/internal/flow", "fileops/pdfread/internal/docx", "fileops/pdfread/internal/html", "fileops/pdfread/internal/markdown",

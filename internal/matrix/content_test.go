@@ -42,6 +42,7 @@ type content struct {
 	paper   [2]float64  // page size in points; 0: not checked
 	shape   string      // page orientation: portrait or landscape
 	ground  color.NRGBA // colour around the patches
+	order   []int       // the patches from the top left to the bottom right; nil: as they are made
 	pdfa    string      // part and level of the standard
 	may     string      // permissions of a locked PDF
 	comma   string      // cell separator, if it is not a comma
@@ -164,6 +165,19 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 				c.w, c.h = side, side
 			}
 		}
+	case "rotate":
+		tr.effect = func(c *content) {
+			if c.order = orders[v]; v == "90" || v == "270" {
+				c.w, c.h = c.h, c.w
+			}
+		}
+	case "flip":
+		tr.effect = func(c *content) { c.order = orders[v] }
+	case "enlarge":
+		tr.also = fileops.Args{"width": 320}
+		if value == true {
+			tr.effect = func(c *content) { c.w, c.h = 320, 320*c.h/c.w }
+		}
 	case "pdfa":
 		tr.effect = func(c *content) { c.pdfa = v }
 	case "permissions":
@@ -177,6 +191,11 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 		tr.effect = func(c *content) { c.typed = value == true }
 	}
 	return tr
+}
+
+// orders are the patches of a picture that is turned clockwise by degrees, or flipped.
+var orders = map[string][]int{
+	"90": {2, 0, 3, 1}, "180": {3, 2, 1, 0}, "270": {1, 3, 0, 2}, "horizontal": {1, 0, 3, 2}, "vertical": {2, 3, 0, 1},
 }
 
 // bookmarked returns a PDF file with a bookmark, as merge makes them.
@@ -213,6 +232,14 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: side, effect: func(c *content) { c.w, c.h = side*c.w/c.h, side }}
 	case "quality":
 		return trial{value: 60}
+	case "max_bytes":
+		return trial{value: 1 << 20}
+	case "crop":
+		return trial{value: "1:1", effect: func(c *content) { c.w = min(c.w, c.h) }}
+	case "frames":
+		return trial{value: "1"}
+	case "sizes":
+		return trial{value: "64", effect: func(c *content) { c.w, c.h = 64, 64*c.h/c.w }}
 	case "every":
 		return trial{value: 2}
 	case "dpi":
@@ -258,6 +285,9 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "pages":
 		if c.Action == "rotate" {
 			return trial{value: "2"}
+		}
+		if c.From == format.TIFF {
+			return trial{value: "1"}
 		}
 		// The only page of a specimen with one page, else the first page.
 		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}

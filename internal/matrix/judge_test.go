@@ -333,8 +333,13 @@ func judgePicture(t *testing.T, paths []string, c content) {
 		tolerance = 24
 	}
 	ext := filepath.Ext(paths[0])
-	for i, want := range specimen.PatchColors() {
-		at := m.NRGBAAt(w/4+i%2*w/2, h/4+i/2*h/2)
+	for place := range 4 {
+		i := place
+		if c.order != nil {
+			i = c.order[place]
+		}
+		want := specimen.PatchColors()[i]
+		at := m.NRGBAAt(w/4+place%2*w/2, h/4+place/2*h/2)
 		switch {
 		case i == 3 && c.clear && ext == ".jpg":
 			if !near(at, color.NRGBA{255, 255, 255, 255}, tolerance) {
