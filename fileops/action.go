@@ -71,6 +71,10 @@ type Spec struct {
 	// password.
 	Encrypted bool
 
+	// Verbatim is set if results are files that the inputs contain (extract). Their
+	// content is not compared with their names, because the action did not make either.
+	Verbatim bool
+
 	// Accepts lists the supported inputs, most specific first.
 	Accepts []Accept
 }

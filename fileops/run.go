@@ -172,7 +172,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 		log = slog.New(slog.DiscardHandler)
 	}
 	job := &Job{
-		Params: params, progress: r.Progress, tempDir: r.TempDir, maxOutput: max(r.MaxOutput, 0),
+		Params: params, progress: r.Progress, tempDir: r.TempDir, maxOutput: max(r.MaxOutput, 0), verbatim: spec.Verbatim,
 		Log: log.With("action", spec.Name, "engine", spec.Engine),
 	}
 	defer job.cleanup()

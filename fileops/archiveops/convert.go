@@ -190,6 +190,7 @@ type extraction struct {
 	paths  tree
 
 	links, skipped int
+	omitted        func(k kind, name string) error // handles entries that cannot be unpacked; nil counts them
 
 	store *os.File                     // content of the targets of hard links
 	size  int64                        // of store
@@ -249,27 +250,31 @@ func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t 
 			target, ok := linkKey(h.Linkname)
 			held := e.held[target]
 			if !ok || held == nil {
-				e.links++
-				e.skipped++
-				return nil
+				return e.omit(aLink, h.Name)
 			}
 			size = held.Size()
 			if named && e.wanted[key] {
 				e.held[key] = held
 			}
 			r = io.NewSectionReader(held, 0, size)
-		case aSymlink:
-			e.links++
-			e.skipped++
-			return nil
 		case ignored:
 			return nil
 		default:
-			e.skipped++
-			return nil
+			return e.omit(kindOf(h), h.Name)
 		}
 		return add(e.paths.file(h.Name), h.ModTime, mode, r, size)
 	}, func() int64 { return 0 })
+}
+
+// omit handles an entry that cannot be unpacked.
+func (e *extraction) omit(k kind, name string) error {
+	if e.omitted != nil {
+		return e.omitted(k, name)
+	}
+	if e.skipped++; k == aLink || k == aSymlink {
+		e.links++
+	}
+	return nil
 }
 
 // hold copies the content of a hard link's target to an unlinked file.
@@ -309,7 +314,11 @@ const (
 	aFolder
 	aLink
 	aSymlink
+	unreadable // compressed by an unknown method
 )
+
+// typeUnreadable is the type flag of an entry that is compressed by an unknown method.
+const typeUnreadable = 1
 
 func kindOf(h *tar.Header) kind {
 	switch h.Typeflag {
@@ -326,6 +335,8 @@ func kindOf(h *tar.Header) kind {
 		return aSymlink
 	case tar.TypeXGlobalHeader:
 		return ignored
+	case typeUnreadable:
+		return unreadable
 	}
 	return other
 }

@@ -20,6 +20,7 @@ func FuzzGrowth(f *testing.F) {
 	systest.NoError(f, w.WriteHeader(&tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "a/b.txt", Mode: 0o600}))
 	systest.FuzzGrowth(f, func(t testing.TB, kind string, b []byte) {
 		_, _ = run(t.Context(), archiveops.Convert(nil), toZIP(), fileops.Bytes("a."+kind, b))
+		_, _, _ = extract(t, nil, nil, fileops.Bytes("a."+kind, b))
 		if kind == "zip" {
 			_, _ = run(t.Context(), archiveops.Compress(nil), nil, fileops.Bytes("a.zip", b))
 		}

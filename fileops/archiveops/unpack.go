@@ -33,6 +33,7 @@ type stream struct {
 
 	isTar bool
 	time  time.Time // of a compressed file; zero if unknown
+	name  string    // original name of a gzip file; "" if unknown
 	end   bool      // Read has returned io.EOF
 	at    int64     // bytes that Read has returned
 	err   error     // not caused by the input
@@ -64,7 +65,7 @@ func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) 
 		var gz *gzip.Reader
 		if gz, err = gzip.NewReader(s.raw); err == nil {
 			gz.Multistream(false)
-			s.time = gz.ModTime
+			s.time, s.name = gz.ModTime, gz.Name
 			s.packed = &gunzip{gz, s.raw}
 		}
 	}
@@ -158,7 +159,7 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 		}
 		if at+2 < len(head) {
 			if bits := int(head[at+2] & 0x3f); bits > 40 || (2|uint64(bits)&1)<<(bits/2+11) > maxDictionary {
-				return nil, fileops.Fail(fileops.ErrLimit, nil, "unpacking the file needs more than the limit of %d MiB of memory", maxDictionary>>20)
+				return nil, errDictionary()
 			}
 		}
 	}
@@ -167,6 +168,11 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	return noPanic{z}, nil
+}
+
+// errDictionary returns the error for data with a dictionary above maxDictionary.
+func errDictionary() error {
+	return fileops.Fail(fileops.ErrLimit, nil, "unpacking the file needs more than the limit of %d MiB of memory", maxDictionary>>20)
 }
 
 // noPanic turns panics of a decoder into errors. Hostile input can make decoders

@@ -78,7 +78,7 @@ var arrows = map[string][]string{
 	"fileops/documentops":               {"fileops", "fileops/format", "fileops/raster", "internal/compound", "internal/imagefile", "internal/safezip"},
 	"fileops/ocrops":                    {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/webops":                    {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/delimited", "internal/texmath"},
-	"fileops/archiveops":                {"fileops", "fileops/format", "internal/safezip"},
+	"fileops/archiveops":                {"fileops", "fileops/format", "internal/charset", "internal/safezip"},
 	"fileops/dataops":                   {"fileops", "fileops/format", "internal/charset", "internal/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",

@@ -86,13 +86,17 @@ func contentOf(f format.Format) content {
 		return content{w: 160, h: 120, sound: specimen.Duration, moving: specimen.Duration, tone: true, codec: videoCodec(f)}
 	case format.Archive:
 		e := specimen.ArchiveEntries()
-		switch f {
-		case format.GZ, "bz2", "xz", "zst":
+		if single(f) {
 			e = e[:1]
 		}
 		return content{entries: e}
 	}
 	return content{}
+}
+
+// single reports whether a file of format f contains one compressed file.
+func single(f format.Format) bool {
+	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst}, f)
 }
 
 // videoCodec returns the codec of the specimen of f.
@@ -242,6 +246,11 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: "64", effect: func(c *content) { c.w, c.h = 64, 64*c.h/c.w }}
 	case "every":
 		return trial{value: 2}
+	case "members":
+		if single(c.From) {
+			return trial{value: "*"}
+		}
+		return trial{value: "DIR/", effect: func(c *content) { c.entries = c.entries[1:] }}
 	case "dpi":
 		return trial{value: 72, effect: func(c *content) {
 			c.dpi = 72

@@ -297,6 +297,10 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 	if err != nil {
 		t.Fatalf("%s: %v", fileops.Code(err), err)
 	}
+	if l.cell.Action == "extract" {
+		judgeMembers(t, out, want)
+		return
+	}
 	target := l.cell.Target()
 	if target == "" || target == format.Any {
 		target = format.Parse(out[0])

@@ -398,3 +398,21 @@ func within(t *testing.T, what string, got, want, bound time.Duration) {
 		t.Errorf("%s: %v, want %v within %v", what, got, want, bound)
 	}
 }
+
+// judgeMembers compares extracted files with the entries of their archive. A single
+// compressed file has the name of the archive.
+func judgeMembers(t *testing.T, paths []string, want content) {
+	t.Helper()
+	if len(paths) != len(want.entries) {
+		t.Fatalf("%d files, not %d", len(paths), len(want.entries))
+	}
+	for i, e := range want.entries {
+		name := strings.ReplaceAll(e[0], "/", "_")
+		if got := filepath.Base(paths[i]); got != name && len(want.entries) > 1 {
+			t.Errorf("file %q, not %q", got, name)
+		}
+		if b := systest.ReadFile(t, paths[i]); string(b) != e[1] {
+			t.Errorf("%s has %d bytes that differ from the %d of the archive", name, len(b), len(e[1]))
+		}
+	}
+}
