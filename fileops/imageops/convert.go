@@ -93,23 +93,23 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	job.Progress(0.05)
-	pages := 1
+	pages := []int{0}
 	switch {
 	case src.format == format.TIFF:
-		pages = h.pages
+		pages = fullPages(src.data, h.pages)
 	case e.animates(src.format) && (e.animates(p.to) || p.to == format.TIFF) && h.pages > 1:
 		p.all = true
 	}
 	if err := e.warn(ctx, job, src, h, p); err != nil {
 		return e.blame(ctx, src, p, err)
 	}
-	for i := range pages {
+	for i, page := range pages {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		p.page = i
-		if pages > 1 && i > 0 {
-			if err := e.pageLimit(src, i); err != nil {
+		p.page = page
+		if page > 0 {
+			if err := e.pageLimit(src, page); err != nil {
 				return err
 			}
 		}
@@ -120,10 +120,10 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		if err != nil {
 			return e.blame(ctx, src, p, err)
 		}
-		if err := job.WriteBytes(fileops.PageName(job.Input(), p.to, i+1, pages), b); err != nil {
+		if err := job.WriteBytes(fileops.PageName(job.Input(), p.to, i+1, len(pages)), b); err != nil {
 			return err
 		}
-		job.Progress(float64(i+1) / float64(pages))
+		job.Progress(float64(i+1) / float64(len(pages)))
 	}
 	return nil
 }
