@@ -216,7 +216,7 @@ func sniffISO(head []byte) Format {
 	major := string(head[8:12])
 	has := func(brands ...string) bool {
 		for i := 8; i+4 <= end; i += 4 {
-			if i == 12 { // minor version
+			if i == 12 && major != "mif3" { // minor version, which is a brand beside mif3 (ISO/IEC 23008-12:2025)
 				continue
 			}
 			if slices.Contains(brands, string(head[i:i+4])) {
@@ -228,8 +228,8 @@ func sniffISO(head []byte) Format {
 	switch {
 	case has("avif", "avis"):
 		return AVIF
-	case has("heic", "heix", "hevc", "hevx", "heim", "heis") || major == "mif1" || major == "mif2" || major == "mif3" || major == "msf1":
-		return HEIC
+	case has("heic", "heix", "hevc", "hevx", "heim", "heis", "avci", "avcs", "vvic", "vvis", "evbi", "evmi", "j2ki", "j2is", "jpeg", "jpgs") || slices.Contains([]string{"mif1", "mif2", "mif3", "msf1"}, major):
+		return HEIC // pictures, also of codecs that are not HEVC
 	case major == "jxl ":
 		return JXL
 	case major == "jp2 ", major == "jpx ":

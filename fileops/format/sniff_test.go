@@ -637,6 +637,9 @@ func TestUnusualButValid(t *testing.T) {
 	}{
 		"UTF-16LE without mark": {format.CSV, utf16le("id,name\r\n1,Anna\r\n")},
 		"brand mif3":            {format.HEIC, box("mif3")},
+		"minor brand of mif3":   {format.AVIF, append([]byte("\x00\x00\x00\x10ftypmif3avif"), make([]byte, 40)...)},
+		"picture in H.264":      {format.HEIC, append([]byte("\x00\x00\x00\x18ftypavci\x00\x00\x00\x00mif1avci"), make([]byte, 40)...)},
+		"picture in H.266":      {format.HEIC, append([]byte("\x00\x00\x00\x18ftypvvic\x00\x00\x00\x00mif1vvic"), make([]byte, 40)...)},
 		"icon":                  {format.ICO, icon},
 		"old tar":               {format.TAR, old},
 		"zip after a program":   {format.ZIP, stub},

@@ -289,7 +289,8 @@ func (e *Engine) results(params fileops.Params, src source, h header, p plan) (o
 	if src.format != format.TIFF {
 		name = "frames"
 	}
-	chosen, err := pagelist.Parse(params.Get(name), h.pages)
+	full := fullPages(src, h.pages)
+	chosen, err := pagelist.Parse(params.Get(name), len(full))
 	var bad *fileops.ParamError
 	if errors.As(err, &bad) {
 		e := *bad
@@ -314,12 +315,12 @@ func (e *Engine) results(params fileops.Params, src source, h header, p plan) (o
 	}
 	for _, n := range chosen {
 		q := p
-		if q.page = n; src.format == format.PNG && h.pages > 1 {
+		if q.page = full[n]; src.format == format.PNG && h.pages > 1 {
 			q.page, q.all, q.frames = 0, true, []int{n}
 		}
 		out = append(out, result{q, n + 1})
 	}
-	if total = h.pages; len(out) == 1 {
+	if total = len(full); len(out) == 1 {
 		out[0].number, total = 1, 1
 	}
 	return out, total, nil

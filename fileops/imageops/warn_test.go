@@ -178,6 +178,7 @@ func TestUnsupportedIsNotDamaged(t *testing.T) {
 	for name, in := range map[string]*fileops.File{
 		"12-bit TIFF":             fileops.Bytes("a.tiff", twelve),
 		"HEIF with another codec": fileops.Bytes("a.heic", bytes.ReplaceAll(heic, []byte("hvc1"), []byte("j2k1"))),
+		"HEIF in a short form":    fileops.Bytes("a.avif", append([]byte("\x00\x00\x00\x10ftypmif3avif\x00\x00\x00\x59mini\x08\x08\x1f\x3e"), make([]byte, 77)...)),
 	} {
 		if _, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, in); fileops.Code(err) != "unsupported_input" {
 			t.Errorf("%s: %v", name, err)
@@ -185,6 +186,78 @@ func TestUnsupportedIsNotDamaged(t *testing.T) {
 	}
 	if _, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, fileops.Bytes("a.heic", heic[:len(heic)/2])); fileops.Code(err) != "corrupt_input" {
 		t.Errorf("truncated HEIC: %v", err)
+	}
+}
+
+// tiffOf returns a TIFF with directories of the given entries (tag, type, count,
+// value), followed by data. Values are offsets in the file, or in data if the type
+// is negative.
+func tiffOf(data []byte, pages ...[][4]int) []byte {
+	le := binary.LittleEndian
+	size := 8
+	for _, p := range pages {
+		size += 2 + 12*len(p) + 4
+	}
+	b := []byte("II*\x00\x08\x00\x00\x00")
+	for i, p := range pages {
+		b = le.AppendUint16(b, uint16(len(p)))
+		for _, e := range p {
+			kind, value := e[1], e[3]
+			if kind < 0 {
+				kind, value = -kind, size+value
+			}
+			b = le.AppendUint16(le.AppendUint16(b, uint16(e[0])), uint16(kind))
+			b = le.AppendUint32(le.AppendUint32(b, uint32(e[2])), uint32(value))
+		}
+		next := len(b) + 4
+		if i == len(pages)-1 {
+			next = 0
+		}
+		b = le.AppendUint32(b, uint32(next))
+	}
+	return append(b, data...)
+}
+
+// Smaller copies of a page are no pages (TIFF 6.0, NewSubfileType). libvips reads no
+// tiles of single components, whether of a copy or of the page itself.
+func TestTIFFWithOverviews(t *testing.T) {
+	t.Parallel()
+	page := [][4]int{{256, 3, 1, 32}, {257, 3, 1, 16}, {258, 3, 1, 8}, {259, 3, 1, 1}, {262, 3, 1, 1}, {273, -4, 1, 0}, {277, 3, 1, 1}, {278, 3, 1, 16}, {279, 4, 1, 512}}
+	overview := [][4]int{{254, 4, 1, 1}, {256, 3, 1, 16}, {257, 3, 1, 8}, {258, -3, 3, 512}, {259, 3, 1, 1}, {262, 3, 1, 2}, {277, 3, 1, 3}, {284, 3, 1, 2},
+		{322, 3, 1, 16}, {323, 3, 1, 16}, {324, -4, 3, 518}, {325, -4, 3, 530}}
+	data := bytes.Repeat([]byte{90}, 512)
+	data = append(data, 8, 0, 8, 0, 8, 0)
+	for range 3 {
+		data = binary.LittleEndian.AppendUint32(data, 8)
+	}
+	for range 3 {
+		data = binary.LittleEndian.AppendUint32(data, 256)
+	}
+	for name, tt := range map[string]struct {
+		pages [][][4]int
+		want  int // results; 0: unsupported
+	}{
+		"overview":         {[][][4]int{page, overview}, 1},
+		"overviews first":  {[][][4]int{overview, page}, 1},
+		"two pages":        {[][][4]int{page, overview, page}, 2},
+		"tiles, no copies": {[][][4]int{slices.Concat([][4]int{{254, 4, 1, 0}}, overview[1:])}, 0},
+	} {
+		out, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, fileops.Bytes("a.tiff", tiffOf(data, tt.pages...)))
+		if tt.want == 0 {
+			if fileops.Code(err) != "unsupported_input" {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || len(out) != tt.want {
+			t.Errorf("%s: %d results, want %d: %v", name, len(out), tt.want, err)
+			continue
+		}
+		for _, f := range out {
+			if m := pngOf(t, f); m.Bounds().Size() != image.Pt(32, 16) {
+				t.Errorf("%s: %v", name, m.Bounds())
+			}
+		}
 	}
 }
 

@@ -81,3 +81,34 @@ func TestHTMLFormFields(t *testing.T) {
 		}
 	}
 }
+
+// Dots and underscores to write on are the content of the field over them, also
+// next to text. Fields over other printed text have no control.
+func TestDocxFieldsOverLeaders(t *testing.T) {
+	t.Parallel()
+	p := &pdfFile{}
+	font := p.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>")
+	var fields []string
+	for i, name := range []string{"dots", "ellipses", "line", "text"} {
+		fields = append(fields, p.add("<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(%s)/Rect[110 %d 250 %d]>>", name, 700-30*i, 716-30*i))
+	}
+	text := lines("F1", 12, 72, 704, 30, "Name:"+strings.Repeat(".", 55), "Town:"+strings.Repeat("\x85", 15), "Date:"+strings.Repeat("_", 28), "This text is printed under a field")
+	tree := len(p.objs) + 3
+	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 595 842]/Annots[%s]/Resources<</Font<</F1 %s>>>>/Contents %d 0 R>>", tree, strings.Join(fields, " "), font, tree-1)
+	p.stream("", text)
+	p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
+	parts, plain := docxOf(t, p.finish(p.add("<</Type/Catalog/Pages %d 0 R/AcroForm<</Fields[%s]>>>>", tree, strings.Join(fields, " "))))
+	checkSchema(t, parts)
+	main := string(parts["word/document.xml"])
+	for name, want := range map[string]bool{"dots": true, "ellipses": true, "line": true, "text": false} {
+		if got := strings.Contains(main, `<w:tag w:val="`+name+`"/>`); got != want {
+			t.Errorf("%s: control %v, want %v", name, got, want)
+		}
+	}
+	if !strings.Contains(plain, "Name:.....") || !strings.Contains(plain, "Town:………") || !strings.Contains(plain, "Date:_____") || !strings.Contains(plain, "printed under a field") {
+		t.Errorf("text %q", plain)
+	}
+	if main := main[strings.Index(main, `<w:tag w:val="dots"/>`):]; !strings.Contains(main[:strings.Index(main, "</w:sdt>")], "......") {
+		t.Errorf("the dots are not the content of their control")
+	}
+}

@@ -236,6 +236,22 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// Each action of the standard engines gets the parameters that it requires.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	set := standard.Probe(t.Context(), &standard.Options{})
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range matrix.Cells(set.Actions()) {
+		if _, err := c.Schema.Parse(arguments(c)); err != nil {
+			t.Errorf("%s of %s: %v", c.Action, c.From, err)
+		}
+	}
+}
+
 // Files share the cells of their format.
 func TestPlanEach(t *testing.T) {
 	t.Parallel()

@@ -185,6 +185,8 @@ func arguments(c matrix.Cell) fileops.Args {
 			args[p.Name] = p.Enum[0]
 		case p.Required && p.Secret:
 			args[p.Name] = password
+		case p.Required && p.Name == "pages":
+			args[p.Name] = "1"
 		}
 	}
 	return args

@@ -59,10 +59,10 @@ type glyph struct {
 	style  model.Style
 	turn   int // text direction in quarter turns clockwise; 0 is to the right, 4 is askew
 	rtl    bool
-	space  bool // white space precedes it
-	hidden bool // invisible
-	leader bool // one of many dots
-	gap    bool // pdfium reports a space before it
+	space  bool   // white space precedes it
+	hidden bool   // invisible
+	leader leader // the row of dots or underscores that it is part of
+	gap    bool   // pdfium reports a space before it
 }
 
 // Sheet reads a page.

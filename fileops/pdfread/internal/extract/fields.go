@@ -106,7 +106,8 @@ func (x *Extractor) field(form, annot uint64, view geom.Matrix) *model.Field {
 }
 
 // fillFields connects the words of s with its form fields. A field without words
-// gets a blank one, and a check box one that shows its state.
+// gets a blank one, and a check box one that shows its state. Dots and lines to
+// write on are the content of an empty field.
 func fillFields(s *model.Sheet) {
 	page := geom.Rect{L: 0, T: 0, R: s.W, B: s.H}
 	s.Fields = slices.DeleteFunc(s.Fields, func(f *model.Field) bool { return !page.Contains(f.CX(), f.CY()) })
@@ -122,7 +123,11 @@ func fillFields(s *model.Sheet) {
 			tick(s, f, in)
 			return false
 		case len(in) > 0 && strings.TrimSpace(f.Value) == "":
-			return true // the field is over printed text
+			in = slices.DeleteFunc(in, func(w *model.Word) bool { return !w.Leader && !w.Line })
+			for _, w := range in {
+				w.Field = f // the dots or the line to write on, until someone does
+			}
+			return len(in) == 0 // the field is over printed text
 		case len(in) > 0:
 			for _, w := range in {
 				w.Field = f

@@ -84,19 +84,41 @@ func raisedOver(w *model.Word, near ...[]*model.Word) (n *model.Word, raise int8
 	return n, raise
 }
 
-// minDots is the least number of dots that lead from a title to a page number.
+// minDots is the least number of dots that lead from a title to a page number, and
+// of underscores to write on.
 const minDots = 5
 
-// findLeaders marks dots in a row, with or without space between them.
+// A leader says which row of characters a glyph is part of.
+type leader byte
+
+const (
+	noLeader leader = iota
+	dots            // they lead to something, or wait for an entry by hand
+	line            // underscores to write on
+)
+
+// leaders has the characters that leaders consist of.
+var leaders = map[string]struct {
+	leader
+	dots int // how many dots it has
+}{".": {dots, 1}, "‥": {dots, 2}, "…": {dots, 3}, "_": {line, 1}}
+
+// findLeaders marks dots and underscores in a row, with or without space between
+// them.
 func findLeaders(glyphs []glyph) {
 	for i := 0; i < len(glyphs); i++ {
+		kind, n := leaders[glyphs[i].text].leader, 0
+		if kind == noLeader {
+			continue
+		}
 		j := i
-		for j < len(glyphs) && glyphs[j].text == "." && glyphs[j].turn == 0 && glyphs[j].y == glyphs[i].y && (j == i || glyphs[j].L > glyphs[j-1].L) {
+		for j < len(glyphs) && leaders[glyphs[j].text].leader == kind && glyphs[j].turn == 0 && glyphs[j].y == glyphs[i].y && (j == i || glyphs[j].L > glyphs[j-1].L) {
+			n += leaders[glyphs[j].text].dots
 			j++
 		}
-		if j-i >= minDots {
+		if n >= minDots {
 			for k := i; k < j; k++ {
-				glyphs[k].leader = true
+				glyphs[k].leader = kind
 			}
 		}
 		i = max(i, j-1)
@@ -104,7 +126,7 @@ func findLeaders(glyphs []glyph) {
 }
 
 func newWord(g *glyph) *model.Word {
-	w := &model.Word{Leader: g.leader, Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl, Hidden: g.hidden}
+	w := &model.Word{Leader: g.leader == dots, Line: g.leader == line, Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl, Hidden: g.hidden}
 	if g.turn == 1 || g.turn == 3 {
 		w.Base = g.x
 	}
@@ -137,7 +159,7 @@ func join(w *model.Word, g *glyph) joint {
 	if w.Turn != g.turn {
 		return joinNone
 	}
-	if w.Leader != g.leader {
+	if w.Leader != (g.leader == dots) || w.Line != (g.leader == line) {
 		if gap := g.L - w.R; w.Turn == 0 && !g.space && !g.gap && g.y == w.Base && gap > -0.1*w.Size && gap < 0.13*w.Size {
 			return joinGlued
 		}

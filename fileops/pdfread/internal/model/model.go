@@ -56,7 +56,8 @@ type Word struct {
 	Glued      bool   // no space before it, although it is a separate word
 	Turn       int    // direction in quarter turns clockwise, or askew
 	Field      *Field // the form field that shows it; nil if none does
-	Leader     bool   // dots between a title and a page number
+	Leader     bool   // dots between a title and a page number, or to write on
+	Line       bool   // underscores to write on
 	Note       *Note  // the footnote that its raised end refers to; nil if there is none
 }
 
