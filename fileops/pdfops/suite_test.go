@@ -27,6 +27,7 @@ func TestSuite(t *testing.T) {
 			"extract":  {Action: tools.ExtractPages(), Fixture: sample, Args: fileops.Args{"pages": "1"}},
 			"split":    {Action: tools.Split(), Fixture: sample},
 			"flatten":  {Action: tools.Flatten(), Fixture: sample},
+			"numbers":  {Action: tools.PageNumbers(), Fixture: sample},
 			"rotate":   {Action: tools.Rotate(), Fixture: sample, Args: fileops.Args{"angle": 90}},
 			"compress": {Action: tools.Compress(), Fixture: sample},
 			"merge":    {Action: tools.Merge(tools.FromImages()), Fixture: sample},

@@ -222,7 +222,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 				c.w, c.h = c.w*72/96, c.h*72/96
 			}
 		}}
+	case "format":
+		return trial{value: "Leaf{page}", effect: func(c *content) { c.words = append(c.words, "Leaf1") }}
 	case "start":
+		if c.Action == "page_numbers" {
+			return trial{value: 7}
+		}
 		return trial{value: 0.5, effect: func(c *content) { c.sound -= 500 * time.Millisecond; c.moving -= 500 * time.Millisecond }}
 	case "duration":
 		return trial{value: 1.2, effect: func(c *content) {
@@ -256,7 +261,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 			return fileops.Bytes("a."+string(f), b)
 		}}
 	case "pages":
-		if c.Action == "rotate" {
+		switch c.Action {
+		case "rotate", "page_numbers":
 			return trial{value: "2"}
 		}
 		// The only page of a specimen with one page, else the first page.
