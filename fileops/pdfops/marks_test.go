@@ -7,10 +7,13 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
@@ -171,6 +174,7 @@ func TestMarksOfTaggedFiles(t *testing.T) {
 	}{
 		{pdfops.PageNumbers(), fileops.Args{"format": "Number {page}"}, "/Footer"},
 		{pdfops.PageNumbers(), fileops.Args{"format": "Number {page}", "position": "top-left"}, "/Header"},
+		{pdfops.Watermark(), fileops.Args{"text": "Number"}, "/Watermark"},
 	} {
 		out := run(t, tt.action, tt.args, in)
 		sound(t, out)
@@ -198,6 +202,9 @@ func TestMarkErrors(t *testing.T) {
 	}{
 		{pdfops.PageNumbers(), fileops.Args{"format": "{page} {date}"}, "format", "{date}"},
 		{pdfops.PageNumbers(), fileops.Args{"pages": "2"}, "pages", "1 page"},
+		{pdfops.Watermark(), nil, "text", "required"},
+		{pdfops.Watermark(), fileops.Args{"text": " \n "}, "text", "no visible characters"},
+		{none.Watermark(), fileops.Args{"text": "草案 draft"}, "text", `"案草"`},
 		{none.PageNumbers(), fileops.Args{"format": "第{page}页"}, "format", `"第页"`},
 	} {
 		_, err := try(t.Context(), t, tt.action, tt.args, in)
@@ -214,5 +221,91 @@ func TestMarkErrors(t *testing.T) {
 	fails(t, fileops.ErrPasswordRequired, pdfops.PageNumbers(), nil, locked)
 	if codes := warned(t, pdfops.PageNumbers(), fileops.Args{"password": "0pensesame"}, locked); !slices.Equal(codes, []string{fileops.WarnProtectionRemoved}) {
 		t.Errorf("warnings %q", codes)
+	}
+}
+
+// A watermark is upright on the visible part of the page, changes nothing outside of its
+// place, and lets the content below it show through.
+func TestWatermarkPlaces(t *testing.T) {
+	t.Parallel()
+	places := map[string]image.Rectangle{ // in sixths of the page
+		"center": image.Rect(1, 2, 5, 4), "diagonal": image.Rect(0, 0, 6, 6), "tile": image.Rect(0, 0, 6, 6),
+		"top-left": image.Rect(0, 0, 2, 2), "top": image.Rect(2, 0, 4, 2), "top-right": image.Rect(4, 0, 6, 2),
+		"left": image.Rect(0, 2, 2, 4), "right": image.Rect(4, 2, 6, 4),
+		"bottom-left": image.Rect(0, 4, 2, 6), "bottom": image.Rect(2, 4, 4, 6), "bottom-right": image.Rect(4, 4, 6, 6),
+	}
+	for i, page := range []string{"/MediaBox[0 0 400 300]", "/MediaBox[0 0 400 300]/CropBox[50 40 350 250]/Rotate 90", "/MediaBox[-50 -20 350 280]/Rotate 180"} {
+		for j, position := range slices.Sorted(maps.Keys(places)) {
+			if !cell(i, j, 3) {
+				continue
+			}
+			in := pdf("a.pdf", blank(page))
+			out := run(t, pdfops.Watermark(), fileops.Args{"text": "Draft", "position": position}, in)
+			sound(t, out)
+			before, after := visible(t, save(t, in)), visible(t, save(t, out))
+			w, h := after.Bounds().Dx(), after.Bounds().Dy()
+			p := places[position]
+			changed := differing(before, after)
+			if allowed := image.Rect(p.Min.X*w/6, p.Min.Y*h/6, p.Max.X*w/6, p.Max.Y*h/6); changed.Empty() || !changed.In(allowed) {
+				t.Errorf("%s %s: pixels in %v of %d × %d changed, want %v", page, position, changed, w, h, allowed)
+			}
+			if text := shell(t, "pdftotext", "-cropbox", save(t, out), "-"); !strings.Contains(text, "Draft") {
+				t.Errorf("%s %s: text %q", page, position, text)
+			}
+		}
+	}
+}
+
+func TestWatermarkLooks(t *testing.T) {
+	t.Parallel()
+	in := pdf("a.pdf", blank("/MediaBox[0 0 400 300]"))
+	// Colours of the letters on white and on the blue rectangle.
+	colours := func(opacity float64) (white, blue bool) {
+		out := run(t, pdfops.Watermark(), fileops.Args{"text": "■■■", "opacity": opacity, "scale": 1}, in)
+		img := visible(t, save(t, out))
+		alpha := opacity
+		for x := range img.Bounds().Dx() {
+			c := color.NRGBAModel.Convert(img.At(x, 150)).(color.NRGBA)
+			near := func(got uint8, ground float64) bool { return math.Abs(float64(got)-(127.5*alpha+ground*(1-alpha))) < 3 }
+			white = white || near(c.R, 255) && near(c.B, 255)
+			blue = blue || near(c.R, 0) && near(c.B, 255)
+		}
+		return white, blue
+	}
+	for _, opacity := range []float64{0.2, 0.7, 1} {
+		if white, blue := colours(opacity); !white || !blue {
+			t.Errorf("opacity %v: on white %v, on blue %v", opacity, white, blue)
+		}
+	}
+	// Lines and other scripts can be read.
+	out := run(t, pdfops.Watermark(), fileops.Args{"text": "Entwurf\nПроект\n草案", "pages": "2"}, numberedPages(t, 2))
+	sound(t, out)
+	if got := pageTexts(t, out); !slices.Equal(got, []string{"1", "Entwurf 2 Проект 草案"}) && !slices.Equal(got, []string{"1", "2 Entwurf Проект 草案"}) {
+		t.Errorf("pages %q", got)
+	}
+	out = run(t, pdfops.Watermark(), fileops.Args{"text": "مسودة", "pages": "1"}, numberedPages(t, 1))
+	if got := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) { // marks of direction
+			return -1
+		}
+		return r
+	}, pageTexts(t, out)[0]); got != "مسودة 1" && got != "1 مسودة" {
+		t.Errorf("text %q", got)
+	}
+}
+
+// A transparent mark ends the claim of PDF/A-1; an opaque one does not.
+func TestWatermarkPDFA(t *testing.T) {
+	t.Parallel()
+	in := pdf("a.pdf", handmade("1.4",
+		"<</Type/Catalog/Pages 2 0 R/Metadata 4 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>",
+		stream("/Type/Metadata/Subtype/XML", `<rdf:Description pdfaid:conformance="B"><pdfaid:part>1</pdfaid:part><dc:title>kept</dc:title></rdf:Description>`)))
+	out, warnings := withWarnings(t, pdfops.Watermark(), fileops.Args{"text": "x"}, in)
+	if b := content(t, out); bytes.Contains(b, []byte("pdfaid")) || !bytes.Contains(b, []byte("<dc:title>kept")) || !slices.Equal(warnings, []string{fileops.WarnMetadataDropped}) {
+		t.Errorf("warnings %q, file %q", warnings, b)
+	}
+	out, warnings = withWarnings(t, pdfops.Watermark(), fileops.Args{"text": "x", "opacity": 1}, in)
+	if b := content(t, out); !bytes.Contains(b, []byte("<pdfaid:part>1<")) || bytes.Contains(b, []byte("/ObjStm")) || bytes.Contains(b, []byte("/ca ")) || len(warnings) > 0 {
+		t.Errorf("warnings %q, file %q", warnings, b)
 	}
 }

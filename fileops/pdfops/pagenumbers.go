@@ -70,7 +70,7 @@ func (t Tools) PageNumbers() fileops.Action {
 			if job.Params.Has("start") {
 				n = job.Params.Int("start") + i
 			}
-			text, err := line(set, "format", strings.NewReplacer("{page}", strconv.Itoa(n), "{pages}", strconv.Itoa(last)).Replace(format))
+			text, err := lineOf(set, "format", strings.NewReplacer("{page}", strconv.Itoa(n), "{pages}", strconv.Itoa(last)).Replace(format))
 			if err != nil {
 				return err
 			}

@@ -112,8 +112,8 @@ func (t Tools) markable(ctx context.Context, job *fileops.Job) (d *pdf.Document,
 	return d, pages, chosen, nil
 }
 
-// line sets a line of text for the parameter that it comes from.
-func line(s *typeset.Setter, param, text string) (typeset.Line, error) {
+// lineOf sets a line of text for the parameter that it comes from.
+func lineOf(s *typeset.Setter, param, text string) (typeset.Line, error) {
 	l, err := s.Line(text)
 	if err != nil {
 		return l, &fileops.ParamError{Param: param, Reason: "cannot be drawn: " + err.Error()}

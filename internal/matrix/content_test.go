@@ -222,6 +222,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 				c.w, c.h = c.w*72/96, c.h*72/96
 			}
 		}}
+	case "text":
+		return trial{value: "Draft", effect: func(c *content) { c.words = append(c.words, "Draft") }}
+	case "opacity":
+		return trial{value: 0.7}
+	case "scale":
+		return trial{value: 0.5}
 	case "format":
 		return trial{value: "Leaf{page}", effect: func(c *content) { c.words = append(c.words, "Leaf1") }}
 	case "start":
@@ -262,7 +268,7 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		}}
 	case "pages":
 		switch c.Action {
-		case "rotate", "page_numbers":
+		case "rotate", "page_numbers", "watermark":
 			return trial{value: "2"}
 		}
 		// The only page of a specimen with one page, else the first page.
@@ -320,6 +326,8 @@ func required(s fileops.Schema) fileops.Args {
 			args[p.Name] = password
 		case "pages":
 			args[p.Name] = "1-"
+		case "text":
+			args[p.Name] = "Secret"
 		default:
 			if len(p.Enum) > 0 {
 				args[p.Name] = p.Enum[0]
