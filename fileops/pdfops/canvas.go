@@ -13,9 +13,10 @@ import (
 type canvas struct {
 	doc       *pdf.Document
 	page      pdf.Page
-	names     map[int]string // of drawn forms, by object number
+	names     map[int]string // of resources, by object number
 	resources types.Dict     // of the page, once something is drawn
-	blend     string         // name of the graphics state that multiplies
+	own       map[string]types.Dict
+	blend     string // name of the graphics state that multiplies
 	buf       bytes.Buffer
 }
 
@@ -28,19 +29,31 @@ func (c *canvas) draw(form types.Object, m pdf.Matrix) {
 	if !ok {
 		return
 	}
+	s := c.doc.Stream(form)
+	s.Dict["Type"], s.Dict["Subtype"] = types.Name("XObject"), types.Name("Form")
+	name := c.resource("XObject", ref)
+	fmt.Fprintf(&c.buf, "q %scm /%s Do Q\n", operands(m[:]...), name)
+}
+
+// operands returns numbers for a content stream, each followed by a space.
+func operands(v ...float64) string {
+	var b []byte
+	for _, f := range v {
+		b = append(pdf.AppendFloat(b, f), ' ')
+	}
+	return string(b)
+}
+
+// resource adds an object to the resources of the page, unless it is there, and returns
+// its name.
+func (c *canvas) resource(kind string, ref types.IndirectRef) string {
 	nr := ref.ObjectNumber.Value()
 	name := c.names[nr]
 	if name == "" {
-		name = c.add("XObject", form)
+		name = c.add(kind, ref)
 		c.names[nr] = name
-		s := c.doc.Stream(form)
-		s.Dict["Type"], s.Dict["Subtype"] = types.Name("XObject"), types.Name("Form")
 	}
-	c.buf.WriteString("q ")
-	for _, v := range m {
-		c.buf.Write(append(pdf.AppendFloat(nil, v), ' '))
-	}
-	fmt.Fprintf(&c.buf, "cm /%s Do Q\n", name)
+	return name
 }
 
 // multiply saves the graphics state and makes colours darken what is below them.
@@ -58,17 +71,15 @@ func (c *canvas) add(kind string, o types.Object) string {
 		if c.resources == nil {
 			c.resources = types.Dict{}
 		}
-		for _, k := range []string{"XObject", "ExtGState"} {
-			if old := c.doc.Dict(c.resources[k]); old != nil {
-				c.resources[k] = maps.Clone(old)
-			}
-		}
 		c.page.Dict["Resources"] = c.resources
+		c.own = make(map[string]types.Dict)
 	}
-	own, _ := c.resources[kind].(types.Dict)
+	own := c.own[kind]
 	if own == nil {
-		own = types.Dict{}
-		c.resources[kind] = own
+		if own = maps.Clone(c.doc.Dict(c.resources[kind])); own == nil {
+			own = types.Dict{}
+		}
+		c.resources[kind], c.own[kind] = own, own
 	}
 	name := fmt.Sprintf("Fw%d", len(own))
 	name = unique(name, func(s string) bool { return own[s] != nil })

@@ -72,7 +72,7 @@ func (e *Engine) Probed() string {
 
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
-	return []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.Split(), e.Rotate(), e.Flatten()}
+	return []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark()}
 }
 
 // Dependencies implements [fileops.Engine].

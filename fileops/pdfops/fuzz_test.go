@@ -38,7 +38,7 @@ func FuzzPictures(f *testing.F) {
 	})
 }
 
-// FuzzDocument runs parser, compression, split, flatten and writer on damaged documents.
+// FuzzDocument runs parser, compression, split, flatten, marks and writer on damaged documents.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj " +
 		"3 0 obj<</Type/Page/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</XObject<</I 5 0 R>>>>>>endobj " +
@@ -50,12 +50,16 @@ func FuzzDocument(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
-		for _, a := range []fileops.Action{tools.Compress(), tools.Merge(), tools.Split(), tools.Flatten()} {
+		for _, a := range []fileops.Action{tools.Compress(), tools.Merge(), tools.Split(), tools.Flatten(), tools.PageNumbers(), tools.Watermark()} {
 			in := []*fileops.File{fileops.Bytes("a.pdf", data)}
 			if a.Spec().Joint {
 				in = append(in, fileops.Bytes("b.pdf", data))
 			}
-			err := (&fileops.Runner{TempDir: t.TempDir()}).Run(ctx, a, nil, none, in...)
+			var args fileops.Args
+			if a.Spec().Name == "watermark" {
+				args = fileops.Args{"text": "Draft", "position": "tile"}
+			}
+			err := (&fileops.Runner{TempDir: t.TempDir()}).Run(ctx, a, args, none, in...)
 			if code := fileops.Code(err); err != nil && (code == "internal_error" || code == "engine_failed" || code == "timeout") {
 				t.Errorf("%s: %v", a.Spec().Name, err)
 			}

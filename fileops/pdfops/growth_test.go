@@ -55,7 +55,7 @@ func TestSharedObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, a := range []fileops.Action{pdfops.Merge(), pdfops.Compress(), pdfops.Split(), pdfops.Flatten()} {
+			for _, a := range []fileops.Action{pdfops.Merge(), pdfops.Compress(), pdfops.Split(), pdfops.Flatten(), pdfops.PageNumbers()} {
 				in := []*fileops.File{pdf("a.pdf", tt.in)}
 				if a.Spec().Joint {
 					in = append(in, pdf("b.pdf", simple("b")))

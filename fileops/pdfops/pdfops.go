@@ -1,6 +1,6 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
-// reset_password, merge, compress, extract_pages, split, rotate, flatten, and
-// convert from images.
+// reset_password, merge, compress, extract_pages, split, rotate, flatten,
+// page_numbers, watermark, and convert from images.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -55,6 +55,10 @@ type Tools struct {
 	// Merger merges PDF files for Merge after it has converted other formats. nil
 	// means Merge itself; package isolate provides another.
 	Merger fileops.Action
+
+	// FontDirs are directories with the fonts of the host, for text that the built-in
+	// font lacks. nil means the usual ones of the system.
+	FontDirs []string
 
 	Limits Limits
 
@@ -118,6 +122,12 @@ func Rotate() fileops.Action { return Tools{}.Rotate() }
 
 // Flatten is [Tools.Flatten] in pure Go.
 func Flatten() fileops.Action { return Tools{}.Flatten() }
+
+// PageNumbers is [Tools.PageNumbers] in pure Go.
+func PageNumbers() fileops.Action { return Tools{}.PageNumbers() }
+
+// Watermark is [Tools.Watermark] in pure Go.
+func Watermark() fileops.Action { return Tools{}.Watermark() }
 
 // FromImages is [Tools.FromImages] in pure Go.
 func FromImages() fileops.Action { return Tools{}.FromImages() }

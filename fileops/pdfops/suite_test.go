@@ -27,6 +27,8 @@ func TestSuite(t *testing.T) {
 			"extract":  {Action: tools.ExtractPages(), Fixture: sample, Args: fileops.Args{"pages": "1"}},
 			"split":    {Action: tools.Split(), Fixture: sample},
 			"flatten":  {Action: tools.Flatten(), Fixture: sample},
+			"numbers":  {Action: tools.PageNumbers(), Fixture: sample},
+			"mark":     {Action: tools.Watermark(), Fixture: sample, Args: fileops.Args{"text": "Draft"}},
 			"rotate":   {Action: tools.Rotate(), Fixture: sample, Args: fileops.Args{"angle": 90}},
 			"compress": {Action: tools.Compress(), Fixture: sample},
 			"merge":    {Action: tools.Merge(tools.FromImages()), Fixture: sample},

@@ -56,7 +56,23 @@ func TestEverythingIsFound(t *testing.T) {
 			t.Errorf("%s %s: %v (%s)", e.Name, e.Version, e.Err, e.Hint)
 		}
 	}
-	if got, want := registry(t, set).Names(), []string{"compress", "convert", "extract", "extract_pages", "flatten", "lock", "merge", "reset_password", "rotate", "split", "unlock", "zip"}; !slices.Equal(got, want) {
+	want := []string{
+		"compress",
+		"convert",
+		"extract",
+		"extract_pages",
+		"flatten",
+		"lock",
+		"merge",
+		"page_numbers",
+		"reset_password",
+		"rotate",
+		"split",
+		"unlock",
+		"watermark",
+		"zip",
+	}
+	if got := registry(t, set).Names(); !slices.Equal(got, want) {
 		t.Errorf("actions %v, want %v", got, want)
 	}
 }

@@ -258,7 +258,18 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 				c.w, c.h = c.w*72/96, c.h*72/96
 			}
 		}}
+	case "text":
+		return trial{value: "Draft", effect: func(c *content) { c.words = append(c.words, "Draft") }}
+	case "opacity":
+		return trial{value: 0.7}
+	case "scale":
+		return trial{value: 0.5}
+	case "format":
+		return trial{value: "Leaf{page}", effect: func(c *content) { c.words = append(c.words, "Leaf1") }}
 	case "start":
+		if c.Action == "page_numbers" {
+			return trial{value: 7}
+		}
 		return trial{value: 0.5, effect: func(c *content) { c.sound -= 500 * time.Millisecond; c.moving -= 500 * time.Millisecond }}
 	case "duration":
 		return trial{value: 1.2, effect: func(c *content) {
@@ -292,7 +303,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 			return fileops.Bytes("a."+string(f), b)
 		}}
 	case "pages":
-		if c.Action == "rotate" {
+		switch c.Action {
+		case "rotate", "page_numbers", "watermark":
 			return trial{value: "2"}
 		}
 		if c.From == format.TIFF {
@@ -353,6 +365,8 @@ func required(s fileops.Schema) fileops.Args {
 			args[p.Name] = password
 		case "pages":
 			args[p.Name] = "1-"
+		case "text":
+			args[p.Name] = "Secret"
 		default:
 			if len(p.Enum) > 0 {
 				args[p.Name] = p.Enum[0]

@@ -9,6 +9,37 @@ import (
 // components, and glyph 0. Other glyphs and unused subroutines become empty, so
 // all numbers stay the same.
 func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
+	sub, _, err := c.subset(glyphs, []byte{11}) // return
+	if err != nil {
+		return nil, err
+	}
+	return sub.encode(), nil
+}
+
+// SubsetByCID writes the font with the given glyphs and glyph 0, without places for the
+// others: the numbers of glyphs change, and their CIDs stay. The font must be
+// CID-keyed (see [CFF.ByCID]).
+func (c *CFF) SubsetByCID(glyphs map[int]bool) ([]byte, error) {
+	sub, keep, err := c.subset(glyphs, nil) // no glyph calls them, and they can be most of the font
+	if err != nil {
+		return nil, err
+	}
+	if !c.cid {
+		return nil, ErrFormat
+	}
+	all, charset, fdOf := sub.glyphs, sub.charset, sub.fdOf
+	sub.glyphs, sub.charset, sub.fdOf = nil, nil, nil
+	for g, k := range keep {
+		if k {
+			sub.glyphs, sub.charset, sub.fdOf = append(sub.glyphs, all[g]), append(sub.charset, charset[g]), append(sub.fdOf, fdOf[g])
+		}
+	}
+	return sub.encode(), nil
+}
+
+// subset returns the font with only the given glyphs, and which glyphs it has. An unused
+// subroutine becomes without.
+func (c *CFF) subset(glyphs map[int]bool, without []byte) (sub *CFF, keep []bool, err error) {
 	s := charstringScan{
 		font: c, global: make([]bool, len(c.global)), local: make([][]bool, len(c.fds)),
 		steps: 4_000_000,
@@ -16,7 +47,7 @@ func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
 	for i, fd := range c.fds {
 		s.local[i] = make([]bool, len(fd.subrs))
 	}
-	keep := make([]bool, len(c.glyphs))
+	keep = make([]bool, len(c.glyphs))
 	todo := []int{0}
 	for g := range glyphs {
 		todo = append(todo, g)
@@ -30,7 +61,7 @@ func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
 		keep[g] = true
 		parts, err := s.glyph(g)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, code := range parts { // an accented letter, composed by standard encoding
 			name := StandardName(code)
@@ -41,23 +72,24 @@ func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
 			}
 		}
 	}
-	empty := func(items [][]byte, used []bool, with byte) [][]byte {
+	empty := func(items [][]byte, used []bool, with []byte) [][]byte {
 		out := slices.Clone(items)
 		for i := range out {
 			if !used[i] && len(out[i]) > 0 {
-				out[i] = []byte{with}
+				out[i] = with
 			}
 		}
 		return out
 	}
-	sub := *c
-	sub.glyphs = empty(c.glyphs, keep, 14) // endchar
-	sub.global = empty(c.global, s.global, 11)
+	copied := *c
+	sub = &copied
+	sub.glyphs = empty(c.glyphs, keep, []byte{14}) // endchar
+	sub.global = empty(c.global, s.global, without)
 	sub.fds = slices.Clone(c.fds)
 	for i := range sub.fds {
-		sub.fds[i].subrs = empty(c.fds[i].subrs, s.local[i], 11) // return
+		sub.fds[i].subrs = empty(c.fds[i].subrs, s.local[i], without)
 	}
-	return sub.encode(), nil
+	return sub, keep, nil
 }
 
 // encode writes the font with a new charset and encoding.

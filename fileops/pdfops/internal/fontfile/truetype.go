@@ -28,7 +28,7 @@ func ParseTrueType(b []byte) (*TrueType, error) {
 	if v := u32(b, 0); len(b) < 12 || v != 0x00010000 && v != 0x74727565 {
 		return nil, ErrFormat
 	}
-	t := &TrueType{tables: make(map[string][]byte)}
+	tables := make(map[string][]byte)
 	n := u16(b, 4)
 	for i := range n {
 		at := 12 + 16*i
@@ -39,8 +39,15 @@ func ParseTrueType(b []byte) (*TrueType, error) {
 		if off > len(b) {
 			continue // irrelevant platform
 		}
-		t.tables[string(b[at:at+4])] = b[off:min(len(b), off+length)]
+		tables[string(b[at:at+4])] = b[off:min(len(b), off+length)]
 	}
+	return NewTrueType(tables)
+}
+
+// NewTrueType returns a font with the given tables, by name. Tables for other purposes
+// than outlines may be missing.
+func NewTrueType(tables map[string][]byte) (*TrueType, error) {
+	t := &TrueType{tables: tables}
 	head, maxp, hhea := t.tables["head"], t.tables["maxp"], t.tables["hhea"]
 	if len(head) < 54 || len(maxp) < 6 || len(hhea) < 36 {
 		return nil, ErrFormat

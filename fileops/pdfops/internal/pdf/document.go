@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -471,6 +472,19 @@ func (d *Document) Claims(texts ...string) bool {
 		}
 	}
 	return false
+}
+
+var standardClaim = regexp.MustCompile(`<(pdfaid:\w+)>[^<]*</pdfaid:\w+\s*>|\spdfaid:\w+\s*=\s*("[^"]*"|'[^']*')`)
+
+// DropPDFA removes the claim to conform to PDF/A from the metadata of the document.
+func (d *Document) DropPDFA() {
+	s := d.Stream(d.Catalog()["Metadata"])
+	if s == nil {
+		return
+	}
+	if b, err := Decode(s); err == nil {
+		SetContent(s, standardClaim.ReplaceAll(b, nil))
+	}
 }
 
 // DeviceSpace returns the device colour space with n components.
