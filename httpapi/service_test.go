@@ -179,6 +179,12 @@ func TestFlowInMemory(t *testing.T) {
 	if strings.Contains(a.log.String(), "very secret") {
 		t.Error("the password is in the log")
 	}
+	// Watchers of the status hear of the end first.
+	systest.Until(t, "OnFinal", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(final) > 0
+	})
 	mu.Lock()
 	defer mu.Unlock()
 	if len(final) != 1 || final[0].ID != m["main_task_id"] || final[0].Args != nil {
