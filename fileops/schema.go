@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops/format"
 )
 
 // A Schema lists the parameters of an action. [Schema.Parse] validates a request,
@@ -97,6 +99,46 @@ func Angle() Param {
 		Name: "angle", Doc: "Degrees to turn clockwise.", Type: Integer, Required: true,
 		Enum: []string{"90", "180", "270"}, Aliases: map[string]string{"-90": "270", "-180": "180", "-270": "90"},
 	}
+}
+
+// Thumbnail returns the parameters convert_to, width and height of all thumbnail actions
+// for those of the formats in can that previews have: jpg, png and webp. It returns nil
+// if there are none.
+func Thumbnail(can ...format.Format) Schema {
+	to := Param{Name: "convert_to", Doc: "Format of the preview.", Aliases: make(map[string]string)}
+	for _, f := range []format.Format{format.JPG, format.PNG, format.WebP} {
+		if !slices.Contains(can, f) {
+			continue
+		}
+		to.Enum = append(to.Enum, string(f))
+		for _, a := range f.Aliases() {
+			to.Aliases[string(a)] = string(f)
+		}
+	}
+	if len(to.Enum) == 0 {
+		return nil
+	}
+	to.Default = to.Enum[0]
+	side := func(name string) Param {
+		return Param{Name: name, Doc: "Largest " + name + " in pixels; 256 if neither width nor height is given.", Type: Integer, Min: 1, Max: 4096}
+	}
+	return Schema{to, side("width"), side("height")}
+}
+
+// ThumbnailBox returns the box in pixels that a preview with the parameters of
+// [Thumbnail] fits into.
+func ThumbnailBox(p Params) (width, height int) {
+	const usual, most = 256, 4096
+	width, height = p.Int("width"), p.Int("height")
+	switch {
+	case width == 0 && height == 0:
+		return usual, usual
+	case width == 0:
+		width = most
+	case height == 0:
+		height = most
+	}
+	return width, height
 }
 
 // check returns an error if the schema is inconsistent. [NewRegistry] calls it.

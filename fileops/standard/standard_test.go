@@ -56,7 +56,7 @@ func TestEverythingIsFound(t *testing.T) {
 			t.Errorf("%s %s: %v (%s)", e.Name, e.Version, e.Err, e.Hint)
 		}
 	}
-	if got, want := registry(t, set).Names(), []string{"compress", "convert", "extract_pages", "flatten", "lock", "merge", "reset_password", "rotate", "split", "unlock", "zip"}; !slices.Equal(got, want) {
+	if got, want := registry(t, set).Names(), []string{"compress", "convert", "extract_pages", "flatten", "lock", "merge", "reset_password", "rotate", "split", "thumbnail", "unlock", "zip"}; !slices.Equal(got, want) {
 		t.Errorf("actions %v, want %v", got, want)
 	}
 }

@@ -51,7 +51,7 @@ function badge(name) {
   return el("span", { className: `ext ${families[ext] ?? ""}`, ariaHidden: "true" }, ext.length <= 4 && ext !== "unknown" ? ext : "file");
 }
 
-const titles = { convert: "Convert", compress: "Compress", merge: "Merge", zip: "Zip", lock: "Lock", unlock: "Unlock", reset_password: "Change password", extract_pages: "Extract pages", split: "Split", rotate: "Rotate", flatten: "Flatten" };
+const titles = { convert: "Convert", compress: "Compress", merge: "Merge", zip: "Zip", lock: "Lock", unlock: "Unlock", reset_password: "Change password", extract_pages: "Extract pages", split: "Split", rotate: "Rotate", thumbnail: "Thumbnail", flatten: "Flatten" };
 const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
 const title = (action) => titles[action] ?? words(action);
