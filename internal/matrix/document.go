@@ -182,7 +182,7 @@ func parameters(b *bytes.Buffer, cells []Cell) {
 
 // describe returns the type of a parameter with its limits and default.
 func describe(p fileops.Param) string {
-	s := [...]string{"text", "whole number", "number", "true or false"}[p.Type]
+	s := [...]string{"text", "whole number", "number", "true or false", "object", "list of texts"}[p.Type]
 	switch {
 	case p.Name == "ocr_language": // the host decides
 		s = "an installed language of Tesseract"
@@ -190,8 +190,11 @@ func describe(p fileops.Param) string {
 		s = "one of " + strings.Join(p.Enum, ", ")
 	case p.Min != 0 || p.Max != 0:
 		s += fmt.Sprintf(" from %v to %v", p.Min, p.Max)
-		if p.Type == fileops.String {
+		switch p.Type {
+		case fileops.String:
 			s += " bytes"
+		case fileops.Object, fileops.List:
+			s += " members"
 		}
 	}
 	if p.Secret {

@@ -284,7 +284,7 @@ function field(name, d) {
     if (d.minimum !== undefined) input.min = d.minimum;
     if (d.maximum !== undefined) input.max = d.maximum;
   } else {
-    input = el("input", { id, name, type: d.format === "password" ? "password" : "text", placeholder: d.default ?? "", spellcheck: false });
+    input = el("input", { id, name, type: d.format === "password" ? "password" : "text", placeholder: d.default ?? (d.type === "object" ? '{"name": "value"}' : ""), spellcheck: false });
     input.autocomplete = d.format === "password" ? "new-password" : "off";
   }
   if (!Array.isArray(d)) {
@@ -297,6 +297,14 @@ function field(name, d) {
   return el("div", { className: "field" }, label, input, hint);
 }
 
+/** Returns the JSON object in a text, or null. */
+function json(text) {
+  try {
+    const v = JSON.parse(text);
+    return v && typeof v === "object" && !Array.isArray(v) ? v : null;
+  } catch { return null; }
+}
+
 /** Returns the parameters of the request. */
 function parameters() {
   const out = {};
@@ -306,6 +314,8 @@ function parameters() {
     if (d === undefined) continue;
     if (Array.isArray(d) || d.type === "string") out[input.name] = input.value;
     else if (d.type === "boolean") out[input.name] = input.value === "true";
+    else if (d.type === "object") out[input.name] = json(input.value) ?? input.value;
+    else if (Array.isArray(d.type)) out[input.name] = input.value.split(",").map((v) => v.trim());
     else out[input.name] = Number(input.value);
   }
   return out;
@@ -318,6 +328,7 @@ function wrong() {
     let text = "";
     if (input.validity.valueMissing) text = `${words(input.name)} is required.`;
     else if (!input.validity.valid) text = `${words(input.name)}: ${input.validationMessage}`;
+    else if (d?.type === "object" && input.value && !json(input.value)) text = `${words(input.name)} must be a JSON object, such as {"name": "value"}.`;
     else if (d?.pattern && input.value) {
       try {
         if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)}: invalid format. ${d.description ?? ""}`;
