@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/color"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -174,6 +175,13 @@ func TestMaxBytes(t *testing.T) {
 	kept := one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg", "max_bytes": 1_000_000}, small)
 	if string(content(t, kept)) != string(content(t, small)) {
 		t.Error("a picture that is small enough was changed")
+	}
+	// Metadata gives way before pixels do.
+	path := save(t, small)
+	tool(t, "exiftool", "-XMP-dc:Description="+strings.Repeat("long ", 4000), path)
+	out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg", "max_bytes": 15_000}, fileops.Path(path))
+	if size := decoded(t, out).Bounds().Size(); size.X != 400 || out.Size() > 15_000 {
+		t.Errorf("beside metadata: %v, %d bytes", size, out.Size())
 	}
 	_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "jpg", "max_bytes": 100}, in)
 	if !errors.Is(err, fileops.ErrParameter) {
