@@ -54,7 +54,11 @@ var benches = []bench{
 	{"pdf-txt", "convert", convert("txt"), one((*inputs.Set).PDF)},
 	{"pdf-docx", "convert", convert("docx"), one((*inputs.Set).PDF)},
 	{"pptx-png", "convert", convert("png"), one((*inputs.Set).PPTX)},
+	{"thumbnail-pdf", "thumbnail", nil, one((*inputs.Set).PDF)},
+	{"thumbnail-mp4", "thumbnail", nil, one((*inputs.Set).Clip)},
 	// imageops
+	{"thumbnail-jpg", "thumbnail", nil, photo(4000, 3000)},
+	{"rotate-jpg", "rotate", fileops.Args{"angle": 90}, photo(4000, 3000)},
 	{"jpg-png", "convert", convert("png"), photo(1600, 1250)},
 	{"jpg-webp", "convert", convert("webp"), photo(1600, 1250)},
 	{"jpg-avif", "convert", convert("avif"), photo(1600, 1250)},
@@ -106,7 +110,7 @@ func BenchmarkIsolated(b *testing.B) {
 			{"jpg-png-12MP-800px", "convert", convert("png", "width", 800), photo(4000, 3000)},
 		}, benches...) {
 			switch bm.name {
-			case "jpg-png-3MP", "jpg-webp-3MP", "jpg-webp-3MP-800px", "jpg-png-12MP-800px", "jpg-webp-800px", "compress-jpg", "lock-pdf", "merge-pdf", "csv-json":
+			case "thumbnail-jpg", "thumbnail-pdf", "jpg-png-3MP", "jpg-webp-3MP", "jpg-webp-3MP-800px", "jpg-png-12MP-800px", "jpg-webp-800px", "compress-jpg", "lock-pdf", "merge-pdf", "csv-json":
 				b.Run(fmt.Sprintf("%s/isolate=%s/alone", bm.name, isolate), func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
 				b.Run(fmt.Sprintf("%s/isolate=%s/load", bm.name, isolate), func(b *testing.B) {
 					run := newRun(b, reg, bm.action, bm.args, bm.in(b))

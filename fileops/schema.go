@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops/format"
 )
 
 // A Schema lists the parameters of an action. [Schema.Parse] validates a request,
@@ -28,7 +30,7 @@ type Param struct {
 	Default  any               // for an absent parameter; nil means no default
 	Enum     []string          // allowed values of a String or an Integer, in canonical spelling
 	Aliases  map[string]string // maps accepted spellings, in lower case, to canonical values
-	Min, Max float64           // bounds of a number, or of a String's length in bytes; 0, 0 means no bounds
+	Min, Max float64           // bounds of a number, of a String's length in bytes, or of the members of an Object or a List; 0, 0 means no bounds
 	Pattern  string            // regular expression that the whole String must match; "" matches everything
 	Secret   bool              // never logged, never stored after the run
 	Scope    Scope             // selects the step of a multi-step conversion that takes it
@@ -47,7 +49,7 @@ const (
 	ScopeFile                 // how text is laid out in the file: passed to no step, because we write the intermediate file
 )
 
-// A Type is a JSON scalar type.
+// A Type is a JSON type.
 type Type int
 
 // The parameter types.
@@ -56,6 +58,8 @@ const (
 	Integer
 	Number
 	Boolean
+	Object // names and values of any JSON type; see [Params.Object]
+	List   // strings; one string stands for a list of one; see [Params.List]
 )
 
 // Enum returns a required String parameter with the given values.
@@ -99,6 +103,46 @@ func Angle() Param {
 	}
 }
 
+// Thumbnail returns the parameters convert_to, width and height of all thumbnail actions
+// for those of the formats in can that previews have: jpg, png and webp. It returns nil
+// if there are none.
+func Thumbnail(can ...format.Format) Schema {
+	to := Param{Name: "convert_to", Doc: "Format of the preview.", Aliases: make(map[string]string)}
+	for _, f := range []format.Format{format.JPG, format.PNG, format.WebP} {
+		if !slices.Contains(can, f) {
+			continue
+		}
+		to.Enum = append(to.Enum, string(f))
+		for _, a := range f.Aliases() {
+			to.Aliases[string(a)] = string(f)
+		}
+	}
+	if len(to.Enum) == 0 {
+		return nil
+	}
+	to.Default = to.Enum[0]
+	side := func(name string) Param {
+		return Param{Name: name, Doc: "Largest " + name + " in pixels; 256 if neither width nor height is given.", Type: Integer, Min: 1, Max: 4096}
+	}
+	return Schema{to, side("width"), side("height")}
+}
+
+// ThumbnailBox returns the box in pixels that a preview with the parameters of
+// [Thumbnail] fits into.
+func ThumbnailBox(p Params) (width, height int) {
+	const usual, most = 256, 4096
+	width, height = p.Int("width"), p.Int("height")
+	switch {
+	case width == 0 && height == 0:
+		return usual, usual
+	case width == 0:
+		width = most
+	case height == 0:
+		height = most
+	}
+	return width, height
+}
+
 // check returns an error if the schema is inconsistent. [NewRegistry] calls it.
 func (s Schema) check() error {
 	seen := make(map[string]bool)
@@ -107,8 +151,14 @@ func (s Schema) check() error {
 			return fmt.Errorf("parameter %q has no name or is listed twice", d.Name)
 		}
 		seen[d.Name] = true
-		if d.Type != String && (d.Pattern != "" || d.Secret) {
-			return fmt.Errorf("parameter %q: only a string can have a pattern or be secret", d.Name)
+		if d.Type != String && d.Pattern != "" {
+			return fmt.Errorf("parameter %q: only a string can have a pattern", d.Name)
+		}
+		if d.Type != String && d.Type != Object && d.Secret {
+			return fmt.Errorf("parameter %q: only a string or an object can be secret", d.Name)
+		}
+		if (d.Type == Object || d.Type == List) && d.Default != nil {
+			return fmt.Errorf("parameter %q: an object or a list cannot have a default", d.Name)
 		}
 		if len(d.Enum) > 0 && d.Type != String && d.Type != Integer {
 			return fmt.Errorf("parameter %q: only a string or an integer can have listed values", d.Name)
@@ -215,6 +265,24 @@ func (d Param) parse(v any) (any, error) {
 			return bad("must be true or false")
 		}
 		return v, nil
+	case Object:
+		m, ok := asObject(v)
+		if !ok {
+			return bad("must be a JSON object")
+		}
+		if n := float64(len(m)); d.Max > 0 && (n < d.Min || n > d.Max) {
+			return bad("must have %v to %v members", d.Min, d.Max)
+		}
+		return m, nil
+	case List:
+		l, ok := asList(v)
+		if !ok {
+			return bad("must be a list of strings")
+		}
+		if n := float64(len(l)); d.Max > 0 && (n < d.Min || n > d.Max) {
+			return bad("must have %v to %v elements", d.Min, d.Max)
+		}
+		return l, nil
 	default:
 		if text, ok := v.(string); ok && len(d.Enum) > 0 {
 			v = d.read(text)
@@ -238,6 +306,39 @@ func (d Param) parse(v any) (any, error) {
 		}
 		return n, nil
 	}
+}
+
+// asObject returns a copy of a JSON object, with the types of [json.Unmarshal].
+func asObject(v any) (m map[string]any, ok bool) {
+	if reflect.ValueOf(v).Kind() != reflect.Map {
+		return nil, false
+	}
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &m)
+	}
+	return m, err == nil && m != nil
+}
+
+// asList returns a copy of a list of strings.
+func asList(v any) ([]string, bool) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}, utf8.ValidString(v)
+	case []string:
+		return slices.Clone(v), !slices.ContainsFunc(v, func(s string) bool { return !utf8.ValidString(s) })
+	case []any:
+		out := make([]string, len(v))
+		for i, e := range v {
+			s, ok := e.(string)
+			if !ok || !utf8.ValidString(s) {
+				return nil, false
+			}
+			out[i] = s
+		}
+		return out, true
+	}
+	return nil, false
 }
 
 // listed returns the canonical spelling of a listed value.
@@ -286,6 +387,21 @@ func (d Param) read(text string) any {
 		if b, err := strconv.ParseBool(text); err == nil {
 			return b
 		}
+	case Object:
+		var m map[string]any
+		if err := json.Unmarshal([]byte(text), &m); err == nil {
+			return m
+		}
+	case List:
+		var l []any
+		if err := json.Unmarshal([]byte(text), &l); err == nil {
+			return l
+		}
+		parts := strings.Split(text, ",")
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+		return parts
 	}
 	return text
 }
@@ -335,7 +451,10 @@ func (s Schema) JSONSchema() map[string]any {
 }
 
 func (d Param) jsonSchema() map[string]any {
-	m := map[string]any{"type": [...]string{"string", "integer", "number", "boolean"}[d.Type], "description": d.Doc}
+	m := map[string]any{"type": [...]string{"string", "integer", "number", "boolean", "object", "array"}[d.Type], "description": d.Doc}
+	if d.Type == List {
+		m["type"], m["items"] = []string{"array", "string"}, map[string]any{"type": "string"}
+	}
 	if len(d.Enum) > 0 {
 		m["enum"] = d.values()
 	}
@@ -343,15 +462,23 @@ func (d Param) jsonSchema() map[string]any {
 		m["default"] = d.Default
 	}
 	if d.Secret {
-		m["format"], m["writeOnly"] = "password", true
+		m["writeOnly"] = true
+		if d.Type == String {
+			m["format"] = "password"
+		}
 	}
 	if d.Pattern != "" {
 		m["pattern"] = "^(?:" + d.Pattern + ")$"
 	}
 	if d.Min != 0 || d.Max != 0 {
 		lo, hi := "minimum", "maximum"
-		if d.Type == String {
+		switch d.Type {
+		case String:
 			lo, hi = "minLength", "maxLength"
+		case Object:
+			lo, hi = "minProperties", "maxProperties"
+		case List:
+			lo, hi = "minItems", "maxItems"
 		}
 		m[lo], m[hi] = d.Min, d.Max
 	}
@@ -424,6 +551,16 @@ func (p Params) Float(name string) float64 { n, _ := p.m[name].(float64); return
 
 // Bool returns a Boolean parameter, or false.
 func (p Params) Bool(name string) bool { b, _ := p.m[name].(bool); return b }
+
+// Object returns a copy of an Object parameter, or nil. Its values have the types of
+// [json.Unmarshal].
+func (p Params) Object(name string) map[string]any {
+	m, _ := p.m[name].(map[string]any)
+	return maps.Clone(m)
+}
+
+// List returns a copy of a List parameter, or nil.
+func (p Params) List(name string) []string { l, _ := p.m[name].([]string); return slices.Clone(l) }
 
 // Has reports whether a parameter was given or has a default.
 func (p Params) Has(name string) bool { _, ok := p.m[name]; return ok }

@@ -491,3 +491,69 @@ func TestOneOf(t *testing.T) {
 		t.Errorf("two of one: %v", err)
 	}
 }
+
+func TestObjectsAndLists(t *testing.T) {
+	t.Parallel()
+	schema := fileops.Schema{
+		{Name: "set", Doc: "Names and values.", Type: fileops.Object, Min: 1, Max: 3, Secret: true},
+		{Name: "remove", Doc: "Names.", Type: fileops.List, Max: 2},
+	}
+	for _, tt := range []struct {
+		args, want fileops.Args
+		reason     string
+	}{
+		{args: fileops.Args{}, want: fileops.Args{}},
+		{args: fileops.Args{"set": map[string]any{"a": 1, "b": []string{"x"}}}, want: fileops.Args{"set": map[string]any{"a": 1.0, "b": []any{"x"}}}},
+		{args: fileops.Args{"set": map[string]string{"a": "x"}}, want: fileops.Args{"set": map[string]any{"a": "x"}}},
+		{args: fileops.Args{"set": fileops.Text(`{"a":true}`)}, want: fileops.Args{"set": map[string]any{"a": true}}},
+		{args: fileops.Args{"set": fileops.Text(`a=b`)}, reason: "must be a JSON object"},
+		{args: fileops.Args{"set": []any{"a"}}, reason: "must be a JSON object"},
+		{args: fileops.Args{"set": map[string]any{}}, reason: "must have 1 to 3 members"},
+		{args: fileops.Args{"remove": "all"}, want: fileops.Args{"remove": []string{"all"}}},
+		{args: fileops.Args{"remove": []any{"a", "b"}}, want: fileops.Args{"remove": []string{"a", "b"}}},
+		{args: fileops.Args{"remove": fileops.Text(`a, b`)}, want: fileops.Args{"remove": []string{"a", "b"}}},
+		{args: fileops.Args{"remove": fileops.Text(`["a,b"]`)}, want: fileops.Args{"remove": []string{"a,b"}}},
+		{args: fileops.Args{"remove": []any{1}}, reason: "must be a list of strings"},
+		{args: fileops.Args{"remove": map[string]any{}}, reason: "must be a list of strings"},
+		{args: fileops.Args{"remove": []string{"a", "b", "c"}}, reason: "must have 0 to 2 elements"},
+	} {
+		p, err := schema.Parse(tt.args)
+		var bad *fileops.ParamError
+		if tt.reason != "" {
+			if !errors.As(err, &bad) || bad.Reason != tt.reason {
+				t.Errorf("%v: %v, want %s", tt.args, err, tt.reason)
+			}
+			continue
+		}
+		systest.NoError(t, err)
+		if got := p.Args(); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%v: %#v, want %#v", tt.args, got, tt.want)
+		}
+		// Another process receives the arguments as JSON.
+		b, err := json.Marshal(p.Args())
+		systest.NoError(t, err)
+		var sent fileops.Args
+		systest.NoError(t, json.Unmarshal(b, &sent))
+		again, err := schema.Parse(sent)
+		if err != nil || !reflect.DeepEqual(again.Args(), tt.want) {
+			t.Errorf("%v sent: %#v, %v", tt.args, again.Args(), err)
+		}
+		if !reflect.DeepEqual(p.Object("set"), map[string]any(nil)) && strings.Contains(p.String(), "x") {
+			t.Errorf("%v: logged as %s", tt.args, p)
+		}
+	}
+	got, err := json.Marshal(schema.JSONSchema()["properties"])
+	systest.NoError(t, err)
+	if want := `{"remove":{"description":"Names.","items":{"type":"string"},"maxItems":2,"minItems":0,"type":["array","string"]},` +
+		`"set":{"description":"Names and values.","maxProperties":3,"minProperties":1,"type":"object","writeOnly":true}}`; string(got) != want {
+		t.Errorf("schema %s\nwant %s", got, want)
+	}
+	for _, bad := range []fileops.Param{
+		{Name: "a", Type: fileops.Object, Default: map[string]any{}}, {Name: "a", Type: fileops.List, Default: []string{}},
+		{Name: "a", Type: fileops.List, Secret: true}, {Name: "a", Type: fileops.Object, Pattern: "x"}, {Name: "a", Type: fileops.List, Enum: []string{"x"}},
+	} {
+		if _, err := fileops.NewRegistry(fileops.Func(fileops.Spec{Name: "act", Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}, Params: fileops.Schema{bad}}}}, nil)); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+}

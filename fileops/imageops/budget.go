@@ -14,25 +14,47 @@ const (
 	leastPixels = 8  // width and height below which a picture is not reduced
 )
 
+// A budgeted is an encoding within a number of bytes, and what it lost for that beside
+// quality.
+type budgeted struct {
+	data     []byte
+	metadata bool // all but the colour profile is dropped
+	smaller  bool // the picture has fewer pixels
+}
+
 // within encodes a picture according to p, with at most a number of bytes; 0 means no
-// limit. It lowers the quality and, if that is not enough, the dimensions. smaller reports
-// whether it did the latter. It fails with *[fileops.ParamError] if the picture cannot
-// have so few bytes.
-func (e *Engine) within(ctx context.Context, src source, h header, p plan, most int) (b []byte, smaller bool, err error) {
-	b, err = e.transcode(ctx, src, p)
-	if err != nil || most <= 0 || len(b) <= most {
-		return b, false, err
+// limit. It lowers the quality, drops metadata, and lowers the dimensions, as far as
+// necessary. It fails with *[fileops.ParamError] if the picture cannot have so few bytes.
+func (e *Engine) within(ctx context.Context, src source, h header, p plan, most int) (b budgeted, err error) {
+	b.data, err = e.transcode(ctx, src, p)
+	if err != nil || most <= 0 || len(b.data) <= most {
+		return b, err
 	}
-	size := len(b)
-	if slices.Contains(lossy, p.to) && !p.lossless {
-		b, size, err = e.coarser(ctx, src, p, most)
-		if err != nil || b != nil {
-			return b, false, err
+	size, quality := len(b.data), p.quality
+	for {
+		if slices.Contains(lossy, p.to) && !p.lossless {
+			p.quality = quality
+			b.data, size, err = e.coarser(ctx, src, p, most)
+			p.quality = coarsest
+		} else if b.metadata {
+			b.data, err = e.transcode(ctx, src, p)
+			if size = len(b.data); size > most {
+				b.data = nil
+			}
+		} else {
+			b.data = nil
 		}
-		p.quality = coarsest
+		if err != nil || b.data != nil {
+			return b, err
+		}
+		if b.metadata || p.meta == keepProfile {
+			break
+		}
+		b.metadata, p.meta = true, keepProfile
 	}
-	b, err = e.smaller(ctx, src, h, p, size, most)
-	return b, true, err
+	b.smaller = true
+	b.data, err = e.smaller(ctx, src, h, p, size, most)
+	return b, err
 }
 
 // coarser returns the encoding of the highest quality with at most a number of bytes,

@@ -1,6 +1,7 @@
 package imageops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -246,7 +247,6 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if err := e.warn(ctx, job, src, h, results[0].plan); err != nil {
 		return e.blame(ctx, src, p, err)
 	}
-	reduced := false
 	for i, r := range results {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -260,20 +260,32 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		if err := targetLimit(p, h); err != nil {
 			return err
 		}
-		b, smaller, err := e.within(ctx, src, h, p, most)
+		b, err := e.within(ctx, src, h, p, most)
 		if err != nil {
 			return e.blame(ctx, src, p, err)
 		}
-		reduced = reduced || smaller
-		if err := job.WriteBytes(fileops.PageName(job.Input(), p.to, r.number, total), b); err != nil {
+		if b.metadata && hasMetadata(src) {
+			job.Warn(fileops.WarnMetadataDropped, "Metadata was left out, to fit into %d bytes.", most)
+		}
+		if b.smaller {
+			job.Warn(fileops.WarnResolutionReduced, "The picture has fewer pixels, to fit into %d bytes.", most)
+		}
+		if err := job.WriteBytes(fileops.PageName(job.Input(), p.to, r.number, total), b.data); err != nil {
 			return err
 		}
 		job.Progress(float64(i+1) / float64(len(results)))
 	}
-	if reduced {
-		job.Warn(fileops.WarnResolutionReduced, "The picture has fewer pixels, to fit into %d bytes.", most)
-	}
 	return nil
+}
+
+// hasMetadata reports whether a file may have EXIF, XMP or IPTC data.
+func hasMetadata(src source) bool {
+	for _, mark := range []string{"Exif", "EXIF", "eXIf", "http://ns.adobe.com/xap/", "XML:com.adobe.xmp", "XMP ", "Photoshop 3.0", "II*\x00", "MM\x00*"} {
+		if bytes.Contains(src.data, []byte(mark)) {
+			return true
+		}
+	}
+	return false
 }
 
 // A result is the plan of one result, and the number of its page or frame, from 1.

@@ -11,7 +11,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	actions := []fileops.Action{e.Convert(), e.Compress()}
+//	actions := e.Actions()
 //
 // # Conversion rules
 //
@@ -22,8 +22,8 @@
 //
 // Animations stay animations between GIF and WebP, and become the pages of a
 // TIFF. Other targets, and all targets without libvips, get the first frame. A
-// TIFF with several pages gives one result for each page. Pictures are never
-// enlarged, except SVG, which has no pixels.
+// TIFF with several pages gives one result for each page, except as TIFF. Pictures
+// are enlarged only on request, except SVG, which has no pixels.
 //
 // # Hostile input
 //

@@ -112,7 +112,9 @@ func (e *Engine) Probed() string { return e.codec.probed() }
 func (e *Engine) Name() string { return e.codec.name() }
 
 // Actions implements [fileops.Engine].
-func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert(), e.Compress()} }
+func (e *Engine) Actions() []fileops.Action {
+	return []fileops.Action{e.Convert(), e.Compress(), e.Rotate(), e.Thumbnail()}
+}
 
 // libvips describes the library without any probed data.
 func libvips() fileops.Dependency {

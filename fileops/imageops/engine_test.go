@@ -31,6 +31,16 @@ func TestConformance(t *testing.T) {
 	t.Run("convert", func(t *testing.T) {
 		fileopstest.Run(t, fileopstest.Suite{Action: e.Convert(), Check: checkPicture})
 	})
+	t.Run("rotate", func(t *testing.T) {
+		fileopstest.Run(t, fileopstest.Suite{Action: e.Rotate(), Check: checkPicture})
+	})
+	t.Run("thumbnail", func(t *testing.T) {
+		fileopstest.Run(t, fileopstest.Suite{Action: e.Thumbnail(), Args: fileops.Args{"width": 50}, Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
+			if s := decoded(t, out[0]).Bounds().Size(); s.X > 50 || s.X < 16 {
+				t.Errorf("%v pixels", s)
+			}
+		}})
+	})
 	t.Run("compress", func(t *testing.T) {
 		fileopstest.Run(t, fileopstest.Suite{Action: e.Compress(), Check: func(t *testing.T, in []*fileops.File, args fileops.Args, out []*fileops.File) {
 			if n := len(content(t, in[0])); out[0].Size() > int64(n) || out[0].Name() != in[0].Name() {
@@ -41,6 +51,24 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// turned returns m turned clockwise by degrees or flipped.
+func turned(m image.Image, how any) image.Image {
+	w, h := m.Bounds().Dx(), m.Bounds().Dy()
+	switch how {
+	case "90":
+		return mapped(m, h, w, func(x, y int) (int, int) { return y, h - 1 - x })
+	case "180":
+		return mapped(m, w, h, func(x, y int) (int, int) { return w - 1 - x, h - 1 - y })
+	case "270":
+		return mapped(m, h, w, func(x, y int) (int, int) { return w - 1 - y, x })
+	case "horizontal":
+		return mapped(m, w, h, func(x, y int) (int, int) { return w - 1 - x, y })
+	case "vertical":
+		return mapped(m, w, h, func(x, y int) (int, int) { return x, h - 1 - y })
+	}
+	return m
+}
+
 // checkPicture compares a result with the sample. The vips program decodes both.
 func checkPicture(t *testing.T, in []*fileops.File, args fileops.Args, out []*fileops.File) {
 	t.Helper()
@@ -48,29 +76,8 @@ func checkPicture(t *testing.T, in []*fileops.File, args fileops.Args, out []*fi
 		t.Fatalf("%d results", len(out))
 	}
 	before := decoded(t, in[0])
-	turned := func(o int) image.Image {
-		s := before.Bounds().Size()
-		if o >= 5 {
-			s.X, s.Y = s.Y, s.X
-		}
-		return mapped(before, s.X, s.Y, func(x, y int) (int, int) {
-			switch o {
-			case 2:
-				return s.X - 1 - x, y
-			case 3:
-				return s.X - 1 - x, s.Y - 1 - y
-			case 4:
-				return x, s.Y - 1 - y
-			case 6:
-				return y, s.X - 1 - x
-			}
-			return s.Y - 1 - y, x
-		})
-	}
-	for _, v := range []any{args["rotate"], args["flip"]} {
-		if o := map[any]int{"90": 6, "180": 3, "270": 8, "horizontal": 2, "vertical": 4}[v]; o != 0 {
-			before = turned(o)
-		}
+	for _, v := range []any{args["angle"], args["rotate"], args["flip"]} {
+		before = turned(before, v)
 	}
 	if in[0].Format() == format.SVG && out[0].Format() == format.ICO {
 		return // drawn larger; see TestSVG

@@ -139,6 +139,14 @@ func TestFrames(t *testing.T) {
 		if m := decoded(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg", choice: "3"}, in)); colourAt(m, 35, 25) != 2 {
 			t.Errorf("%s: frame 3 is %v", from, m.At(35, 25))
 		}
+		if m := decoded(t, one(t, engine(t).Thumbnail(), fileops.Args{"page": 4, "width": 20}, in)); colourAt(m, 18, 13) != 3 {
+			t.Errorf("%s: the preview of frame 4 is %v", from, m.At(18, 13))
+		}
+		if turned := one(t, engine(t).Rotate(), fileops.Args{"angle": 180}, in); from != "png" {
+			if all, _ := frames(t, turned); len(all) != 4 || colourAt(all[2], 35, 25) != -1 || colourAt(all[2], 5, 5) != 2 {
+				t.Errorf("%s: %d frames after rotate", from, len(all))
+			}
+		}
 		_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "jpg", choice: "5"}, in)
 		var p *fileops.ParamError
 		if !errors.As(err, &p) || p.Param != choice {

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/color"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -175,6 +176,13 @@ func TestMaxBytes(t *testing.T) {
 	if string(content(t, kept)) != string(content(t, small)) {
 		t.Error("a picture that is small enough was changed")
 	}
+	// Metadata gives way before pixels do.
+	path := save(t, small)
+	tool(t, "exiftool", "-XMP-dc:Description="+strings.Repeat("long ", 4000), path)
+	out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg", "max_bytes": 15_000}, fileops.Path(path))
+	if size := decoded(t, out).Bounds().Size(); size.X != 400 || out.Size() > 15_000 {
+		t.Errorf("beside metadata: %v, %d bytes", size, out.Size())
+	}
 	_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "jpg", "max_bytes": 100}, in)
 	if !errors.Is(err, fileops.ErrParameter) {
 		t.Errorf("100 bytes: %v", err)
@@ -196,6 +204,53 @@ func TestChosenIconSizes(t *testing.T) {
 	again := one(t, engine(t).Convert(), fileops.Args{"convert_to": "ico", "sizes": "32"}, fileops.Bytes("a.ico", out))
 	if got := decoded(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, again)).Bounds().Size(); got != image.Pt(32, 32) {
 		t.Errorf("icon of 32: %v", got)
+	}
+}
+
+// rotate keeps metadata, and the orientation of EXIF is applied first.
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	src := quarters(80, 60)
+	path := save(t, jpegFile(t, "in.jpg", src, 95))
+	tool(t, "exiftool", "-n", "-Orientation=6", "-Artist=Somebody", path)
+	out := one(t, engine(t).Rotate(), fileops.Args{"angle": 90}, fileops.Path(path))
+	if d := difference(turned(src, "180"), decoded(t, out)); d > 4 {
+		t.Errorf("the picture differs by %.1f", d)
+	}
+	if v := tags(t, out); v["EXIF:Orientation"] != nil && v["EXIF:Orientation"] != 1.0 || v["EXIF:Artist"] != nil && v["EXIF:Artist"] != "Somebody" {
+		t.Errorf("tags %v", v)
+	}
+	if _, err := run(t.Context(), engine(t).Rotate(), fileops.Args{"angle": 45}, fileops.Path(path)); !errors.Is(err, fileops.ErrParameter) {
+		t.Errorf("45 degrees: %v", err)
+	}
+}
+
+// Previews fit into a box, upright, without metadata.
+func TestThumbnail(t *testing.T) {
+	t.Parallel()
+	src := quarters(100, 60)
+	path := save(t, jpegFile(t, "in.jpg", src, 95))
+	tool(t, "exiftool", "-n", "-Orientation=8", "-Artist=Somebody", path)
+	for _, tt := range []struct {
+		args fileops.Args
+		w, h int
+	}{
+		{nil, 60, 100},
+		{fileops.Args{"width": 30}, 30, 50},
+		{fileops.Args{"height": 25}, 15, 25},
+		{fileops.Args{"width": 30, "height": 30, "convert_to": "png"}, 18, 30},
+	} {
+		out := one(t, engine(t).Thumbnail(), tt.args, fileops.Path(path))
+		if d := difference(mapped(turned(src, "270"), tt.w, tt.h, func(x, y int) (int, int) { return (2*x + 1) * 60 / (2 * tt.w), (2*y + 1) * 100 / (2 * tt.h) }), decoded(t, out)); d > 9 {
+			t.Errorf("%v: differs by %.1f", tt.args, d)
+		}
+		if v := tags(t, out); v["EXIF:Artist"] != nil {
+			t.Errorf("%v: tags %v", tt.args, v)
+		}
+	}
+	var p *fileops.ParamError
+	if _, err := run(t.Context(), engine(t).Thumbnail(), fileops.Args{"page": 2}, fileops.Path(path)); !errors.As(err, &p) {
+		t.Errorf("page 2: %v", err)
 	}
 }
 

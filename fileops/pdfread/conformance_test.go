@@ -2,6 +2,8 @@ package pdfread_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -23,6 +25,40 @@ func TestConformance(t *testing.T) {
 		Fixture: func(testing.TB, format.Format) *fileops.File { return fileops.Bytes("paper.pdf", paper()) },
 		Args:    fileops.Args{"dpi": 72.0},
 	})
+}
+
+func TestThumbnail(t *testing.T) {
+	e := newEngine(t, pdfread.Options{})
+	fileopstest.Run(t, fileopstest.Suite{
+		Action:      e.Thumbnail(),
+		Fixture:     func(testing.TB, format.Format) *fileops.File { return fileops.Bytes("paper.pdf", paper()) },
+		Concurrency: 3,
+	})
+	in := fileops.Bytes("paper.pdf", paper())
+	for _, tt := range []struct {
+		args fileops.Args
+		w, h int // of an A4 page
+	}{
+		{nil, 181, 256},
+		{fileops.Args{"width": 100}, 100, 142},
+		{fileops.Args{"height": 1600, "page": 2, "convert_to": "png"}, 1131, 1600},
+		{fileops.Args{"width": 90, "height": 90}, 64, 90},
+	} {
+		var size image.Point
+		err := fileops.Run(t.Context(), e.Thumbnail(), tt.args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+			c, _, err := image.DecodeConfig(f.Reader())
+			size = image.Pt(c.Width, c.Height)
+			return err
+		}), in)
+		if err != nil || size != image.Pt(tt.w, tt.h) {
+			t.Errorf("%v: %v, %v", tt.args, size, err)
+		}
+	}
+	err := fileops.Run(t.Context(), e.Thumbnail(), fileops.Args{"page": 3}, fileops.ToDir(t.TempDir()), in)
+	var p *fileops.ParamError
+	if !errors.As(err, &p) || p.Param != "page" {
+		t.Errorf("page 3: %v", err)
+	}
 }
 
 // paper has text and a table on two pages.

@@ -283,6 +283,7 @@ func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileop
 			add(r.join(j)...)
 		}
 	}
+	add(thumbnails(all)...)
 	if s.poolErr == nil {
 		tools := pdf.Tools
 		if s.pool != nil {

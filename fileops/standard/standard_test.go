@@ -68,6 +68,7 @@ func TestEverythingIsFound(t *testing.T) {
 		"reset_password",
 		"rotate",
 		"split",
+		"thumbnail",
 		"unlock",
 		"watermark",
 		"zip",

@@ -42,6 +42,7 @@ type content struct {
 	paper   [2]float64  // page size in points; 0: not checked
 	shape   string      // page orientation: portrait or landscape
 	ground  color.NRGBA // colour around the patches
+	preview int         // longest side of the preview of a page; 0: no preview
 	order   []int       // the patches from the top left to the bottom right; nil: as they are made
 	pdfa    string      // part and level of the standard
 	may     string      // permissions of a locked PDF
@@ -229,6 +230,14 @@ func smallSide(c matrix.Cell) int {
 func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	side := smallSide(c)
 	switch p.Name {
+	case "width", "height":
+		if c.Action == "thumbnail" && c.From.Family() != format.Image && c.From.Family() != format.Video {
+			return trial{value: 100, effect: func(c *content) { c.preview = 0 }} // the other side is free
+		}
+	}
+	switch p.Name {
+	case "page":
+		return trial{value: 1}
 	case "width":
 		return trial{value: side, effect: func(c *content) { c.w, c.h = side, side*c.h/c.w }}
 	case "height", "video_height":

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
@@ -182,16 +183,19 @@ func parameters(b *bytes.Buffer, cells []Cell) {
 
 // describe returns the type of a parameter with its limits and default.
 func describe(p fileops.Param) string {
-	s := [...]string{"text", "whole number", "number", "true or false"}[p.Type]
+	s := [...]string{"text", "whole number", "number", "true or false", "object", "list of texts"}[p.Type]
 	switch {
 	case p.Name == "ocr_language": // the host decides
 		s = "an installed language of Tesseract"
 	case len(p.Enum) > 0:
 		s = "one of " + strings.Join(p.Enum, ", ")
 	case p.Min != 0 || p.Max != 0:
-		s += fmt.Sprintf(" from %v to %v", p.Min, p.Max)
-		if p.Type == fileops.String {
+		s += " from " + strconv.FormatFloat(p.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(p.Max, 'f', -1, 64)
+		switch p.Type {
+		case fileops.String:
 			s += " bytes"
+		case fileops.Object, fileops.List:
+			s += " members"
 		}
 	}
 	if p.Secret {

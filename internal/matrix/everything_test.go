@@ -325,6 +325,10 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 		tool(t, "qpdf", slices.Concat([]string{"--empty", "--pages"}, out, []string{"--", joined})...)
 		out = []string{joined}
 	}
+	if l.cell.Action == "thumbnail" && !want.still {
+		judgePreview(t, out[0], want)
+		return
+	}
 	judge := judges[target]
 	if judge == nil {
 		t.Fatalf("there is no judge for %s", target)
@@ -365,6 +369,18 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 		want.password = password
 	case "reset_password":
 		want.password = "brand-new-7"
+	case "rotate":
+		if want.still {
+			if want.order = orders[fmt.Sprint(l.args["angle"])]; l.args["angle"] != "180" {
+				want.w, want.h = want.h, want.w
+			}
+		}
+	case "thumbnail":
+		if want.still = want.w > 0; !want.still {
+			want = content{preview: 256}
+		} else if l.in[0] == format.SVG { // drawings fill the box
+			want.w, want.h = 256, 192
+		}
 	case "compress":
 		want.extreme = l.cell.Value == "extreme_compression"
 	case "zip":

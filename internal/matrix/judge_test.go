@@ -298,6 +298,20 @@ func hasPatches(t *testing.T, pages []*image.NRGBA) {
 	}
 }
 
+// judgePreview checks that a picture shows something in a box of c.preview pixels.
+func judgePreview(t *testing.T, path string, c content) {
+	m := decode(t, path)
+	if c.preview > 0 && max(m.Rect.Dx(), m.Rect.Dy()) != c.preview {
+		t.Errorf("%v pixels, want %d on the longest side", m.Rect.Max, c.preview)
+	}
+	for i := 0; i < len(m.Pix); i += 4 {
+		if m.Pix[i] < 128 {
+			return
+		}
+	}
+	t.Error("the preview is empty")
+}
+
 func judgePicture(t *testing.T, paths []string, c content) {
 	if c.w == 0 { // pages
 		if c.pages > 0 && len(paths) != c.pages {

@@ -62,6 +62,7 @@ const titles = {
   extract_pages: "Extract pages",
   split: "Split",
   rotate: "Rotate",
+  thumbnail: "Thumbnail",
   page_numbers: "Number pages",
   watermark: "Add watermark",
   flatten: "Flatten",
@@ -299,7 +300,7 @@ function field(name, d) {
     if (d.minimum !== undefined) input.min = d.minimum;
     if (d.maximum !== undefined) input.max = d.maximum;
   } else {
-    input = el("input", { id, name, type: d.format === "password" ? "password" : "text", placeholder: d.default ?? "", spellcheck: false });
+    input = el("input", { id, name, type: d.format === "password" ? "password" : "text", placeholder: d.default ?? (d.type === "object" ? '{"name": "value"}' : ""), spellcheck: false });
     input.autocomplete = d.format === "password" ? "new-password" : "off";
   }
   if (!Array.isArray(d)) {
@@ -312,6 +313,14 @@ function field(name, d) {
   return el("div", { className: "field" }, label, input, hint);
 }
 
+/** Returns the JSON object in a text, or null. */
+function json(text) {
+  try {
+    const v = JSON.parse(text);
+    return v && typeof v === "object" && !Array.isArray(v) ? v : null;
+  } catch { return null; }
+}
+
 /** Returns the parameters of the request. */
 function parameters() {
   const out = {};
@@ -321,6 +330,8 @@ function parameters() {
     if (d === undefined) continue;
     if (Array.isArray(d) || d.type === "string") out[input.name] = input.value;
     else if (d.type === "boolean") out[input.name] = input.value === "true";
+    else if (d.type === "object") out[input.name] = json(input.value) ?? input.value;
+    else if (Array.isArray(d.type)) out[input.name] = input.value.split(",").map((v) => v.trim());
     else out[input.name] = Number(input.value);
   }
   return out;
@@ -333,6 +344,7 @@ function wrong() {
     let text = "";
     if (input.validity.valueMissing) text = `${words(input.name)} is required.`;
     else if (!input.validity.valid) text = `${words(input.name)}: ${input.validationMessage}`;
+    else if (d?.type === "object" && input.value && !json(input.value)) text = `${words(input.name)} must be a JSON object, such as {"name": "value"}.`;
     else if (d?.pattern && input.value) {
       try {
         if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)}: invalid format. ${d.description ?? ""}`;
