@@ -182,7 +182,7 @@ func TestSupportedOperation(t *testing.T) {
 	for _, a := range r.body["available_actions"].([]any) {
 		actions = append(actions, a.(string))
 	}
-	if !slices.Equal(actions, []string{"compress", "convert", "extract_pages", "flatten", "lock", "merge", "page_numbers", "reset_password", "rotate", "split", "unlock", "watermark", "zip"}) || r.body["supported"] != true {
+	if !slices.Equal(actions, []string{"compress", "convert", "extract_pages", "flatten", "lock", "merge", "ocr", "page_numbers", "reset_password", "rotate", "split", "unlock", "watermark", "zip"}) || r.body["supported"] != true {
 		t.Errorf("actions on pdf: %s", r.raw)
 	}
 	if fmt.Sprint(r.body["availableActions"]) != fmt.Sprint(r.body["available_actions"]) {
