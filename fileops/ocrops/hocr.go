@@ -208,6 +208,7 @@ func (p *hocrPage) page() *Page {
 		return len(l.words) == 0 || l.confidence < leastLine || l.angle%360 != 0
 	})
 	slope := p.slope()
+	out.Slope = slope
 	sin, cos := math.Sincos(math.Atan(slope))
 	at := func(x, y float64) (float64, float64) {
 		x, y = x-p.w/2, y-p.h/2

@@ -21,7 +21,8 @@ import (
 // the picture after it is turned upright and straightened.
 type Page struct {
 	Width, Height int
-	Turn          int // quarter turns counterclockwise that make the picture upright
+	Turn          int     // quarter turns counterclockwise that make the picture upright
+	Slope         float64 // of the lines before the picture was straightened: dy/dx, about the centre
 	Lines         []Line
 }
 

@@ -22,6 +22,7 @@ type Options struct {
 
 	Images   ImageCodec // see [Tools]
 	Renderer Renderer   // see [Tools]
+	Reader   TextReader // see [Tools]
 	Limits   Limits
 	Run      engine.Limits // see [Tools]
 }
@@ -36,7 +37,7 @@ type Engine struct {
 // New looks for qpdf and returns an engine. Without qpdf the actions run in pure
 // Go.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	e := &Engine{Tools: Tools{Images: o.Images, Renderer: o.Renderer, Limits: o.Limits, Run: o.Run}}
+	e := &Engine{Tools: Tools{Images: o.Images, Renderer: o.Renderer, Reader: o.Reader, Limits: o.Limits, Run: o.Run}}
 	if o.Probed != "" {
 		var p probed
 		if err := json.Unmarshal([]byte(o.Probed), &p); err != nil {
@@ -72,7 +73,11 @@ func (e *Engine) Probed() string {
 
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
-	return []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark()}
+	all := []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark()}
+	if a := e.OCR(); a != nil {
+		all = append(all, a)
+	}
+	return all
 }
 
 // Dependencies implements [fileops.Engine].

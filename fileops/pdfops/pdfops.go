@@ -1,6 +1,6 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
 // reset_password, merge, compress, extract_pages, split, rotate, flatten,
-// page_numbers, watermark, and convert from images.
+// page_numbers, watermark, ocr, and convert from images.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -51,6 +51,10 @@ type Tools struct {
 	// looks different from the original, Compress uses a gentler level or gives up.
 	// nil means that results are parsed again, but not drawn.
 	Renderer Renderer
+
+	// Reader recognizes the text of scanned pages for OCR. Without it, or if it has no
+	// language, there is no such action. nil means no recognition.
+	Reader TextReader
 
 	// Merger merges PDF files for Merge after it has converted other formats. nil
 	// means Merge itself; package isolate provides another.

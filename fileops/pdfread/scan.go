@@ -28,9 +28,10 @@ type Recognizer interface {
 }
 
 // Recognized is the text of a page. Positions are in pixels from the top left
-// corner of the upright page.
+// corner of the upright and straight page.
 type Recognized struct {
-	Turn  int // quarter turns counterclockwise that make the page upright
+	Turn  int     // quarter turns counterclockwise that make the page upright
+	Slope float64 // of the lines before the page was straightened: dy/dx, about its centre
 	Words []RecognizedWord
 }
 

@@ -17,6 +17,7 @@ var (
 	_ documentops.PictureCodec = (*imageops.Engine)(nil)
 	_ pdfread.Encoder          = (*imageops.Engine)(nil)
 	_ pdfops.Renderer          = (*pdfread.Engine)(nil)
+	_ pdfops.TextReader        = (*pdfread.Engine)(nil)
 )
 
 func Example() {

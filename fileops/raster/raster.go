@@ -1,7 +1,7 @@
 // Package raster defines the types with which the engine packages exchange
 // pictures. They are public because interfaces of public packages use them. An
 // [imageops.Engine] is the picture codec of pdfops and documentops, and a
-// [pdfread.Engine] draws pages for pdfops, without an adapter.
+// [pdfread.Engine] draws and reads pages for pdfops, without an adapter.
 //
 // Package internal/imagefile reads and writes picture files.
 //
@@ -53,4 +53,20 @@ type Reduction struct {
 	Width, Height int           // box in pixels to shrink into, keeps proportions; 0 means no limit
 	Quality       int           // 1 to 100, of a JPEG or a palette
 	Palette       bool          // PNG with at most 256 colours; otherwise only scaling loses detail
+}
+
+// A TextPage is the text that was recognized on a page of a document.
+type TextPage struct {
+	Page          int     // counted from 0
+	Width, Height float64 // of the page as it is shown, in points
+	Words         []TextWord
+}
+
+// A TextWord is a recognized word: its text without spaces and its baseline. Positions
+// are in points from the top left corner of the page as it is shown.
+type TextWord struct {
+	Text   string
+	X, Y   float64 // start of the baseline
+	DX, DY float64 // from its start to its end
+	Size   float64 // of the font (1 em)
 }

@@ -121,7 +121,7 @@ func (f *finder) list(ctx context.Context) []entry {
 			p.Images = e
 		}
 		if e, err := pages(); err == nil {
-			p.Renderer = e
+			p.Renderer, p.Reader = e, e
 		}
 		return l.pdf(p)
 	})

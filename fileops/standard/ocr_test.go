@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -179,5 +181,44 @@ func TestWithoutTesseract(t *testing.T) {
 				t.Errorf("%s offers %s %v for %s", e.Engine, p.Name, p.Enum, e.Format)
 			}
 		}
+	}
+}
+
+// ocr adds the text of scans and of pictures, and nothing else changes.
+func TestSearchable(t *testing.T) {
+	t.Parallel()
+	page := scan(t)[0]
+	first, _, _ := strings.Cut(letter(), "Absatz 12 ")
+	photo := mustRun(t, "convert", fileops.Args{"convert_to": "jpg", "quality": 80}, page)[0]
+	jpeg, _ := photo.Bytes()
+	// The orientation of a camera that was turned (Exif 2.3, tag 274): rotate by 180 degrees.
+	exif := "\xff\xe1\x00\x22Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x03\x00\x00\x00\x00\x00\x00"
+	turned := fileops.Bytes("turned.jpg", slices.Concat(jpeg[:2], []byte(exif), jpeg[2:]))
+	sideways := mustRun(t, "rotate", fileops.Args{"angle": 90}, mustRun(t, "convert", fileops.Args{"convert_to": "pdf"}, page)...)[0]
+	webp := mustRun(t, "convert", fileops.Args{"convert_to": "webp", "quality": 80}, page)[0]
+	for name, in := range map[string]*fileops.File{"JPEG": photo, "turned": turned, "sideways": sideways, "WebP": webp} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := mustRun(t, "ocr", fileops.Args{"ocr_language": "deu"}, in)[0]
+			b, _ := out.Bytes()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.pdf")
+			systest.NoError(t, os.WriteFile(path, b, 0o600))
+			if r := recall(first, systest.Run(t, "pdftotext", path, "-")); r < 0.98 {
+				t.Errorf("recall %.3f", r)
+			}
+			if in.Format() == format.JPG {
+				got, _ := in.Bytes()
+				systest.Run(t, "pdfimages", "-all", path, filepath.Join(dir, "p"))
+				if own := systest.ReadFile(t, filepath.Join(dir, "p-000.jpg")); !bytes.Equal(own, got) {
+					t.Error("the picture was encoded again")
+				}
+			}
+			// All pages have text now.
+			again := mustRun(t, "ocr", fileops.Args{"ocr_language": "deu"}, out)[0]
+			if c, _ := again.Bytes(); !bytes.Equal(b, c) {
+				t.Error("a second run changes the file")
+			}
+		})
 	}
 }

@@ -21,7 +21,7 @@ func (r recognizer) Recognize(ctx context.Context, img *image.Gray, dpi float64,
 	if err != nil {
 		return nil, err
 	}
-	out := &pdfread.Recognized{Turn: page.Turn}
+	out := &pdfread.Recognized{Turn: page.Turn, Slope: page.Slope}
 	for _, l := range page.Lines {
 		for _, w := range l.Words {
 			out.Words = append(out.Words, pdfread.RecognizedWord{

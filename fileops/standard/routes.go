@@ -291,7 +291,37 @@ func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileop
 		}
 		add(tools.Merge(toPDF(all)...))
 	}
+	for _, a := range actions[pdfEngine] {
+		if a.Spec().Name == "ocr" {
+			for _, c := range toPDF(all) {
+				add(recognized(c, a))
+			}
+		}
+	}
 	return all
+}
+
+// recognized returns the action ocr for the pictures that convert makes PDFs of.
+func recognized(convert, ocr fileops.Action) fileops.Action {
+	one, two := convert.Spec(), ocr.Spec()
+	spec := fileops.Spec{
+		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: two.Family,
+		Summary: "Makes a PDF file of a picture, with its text, so that it can be found and copied.",
+	}
+	var params fileops.Schema
+	for _, p := range two.Accepts[0].Params {
+		if p.Scope == fileops.ScopeContent {
+			params = append(params, p)
+		}
+	}
+	formats := slices.DeleteFunc(inputs(convert, format.PDF), func(f format.Format) bool { return f.Family() != format.Image || f == format.SVG })
+	if len(formats) > 0 {
+		spec.Accepts = []fileops.Accept{{Formats: formats, Params: params}}
+	}
+	return fileops.Chain(spec,
+		fileops.Step{Action: convert, Args: func(fileops.Params) fileops.Args { return fileops.Args{convertTo: string(format.PDF)} }},
+		fileops.Step{Action: ocr, Args: fileops.Params.Args},
+	)
 }
 
 // imagesToPDF returns a conversion for pictures that a PDF cannot contain directly, and

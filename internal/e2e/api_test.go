@@ -189,6 +189,7 @@ func TestSupportedOperation(t *testing.T) {
 		"flatten",
 		"lock",
 		"merge",
+		"ocr",
 		"page_numbers",
 		"reset_password",
 		"rotate",

@@ -347,7 +347,8 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 	}
 	var in []*fileops.File
 	want := contentOf(l.in[0])
-	letters := l.cell.Action == "convert" && l.cell.From.Family() == format.Image && l.cell.Target().Family() == format.Document && l.cell.Target() != format.PDF
+	letters := l.cell.Action == "convert" && l.cell.From.Family() == format.Image && l.cell.Target().Family() == format.Document && l.cell.Target() != format.PDF ||
+		l.cell.Action == "ocr" && l.cell.From.Family() == format.Image
 	if letters {
 		want = content{words: strings.Split(specimen.LetteredText, "\n"), pages: 1}
 	}

@@ -32,6 +32,8 @@ func (c Cell) Target() format.Format {
 		return format.Format(c.Value)
 	case c.Spec.Joint:
 		return ""
+	case c.Action == "ocr":
+		return format.PDF
 	}
 	return c.From
 }

@@ -67,6 +67,7 @@ const titles = {
   watermark: "Add watermark",
   flatten: "Flatten",
   extract: "Extract files",
+  ocr: "Recognize text",
 };
 const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };

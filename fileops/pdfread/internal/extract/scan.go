@@ -47,6 +47,28 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 	case cover.part < scanCover:
 		return nil
 	}
+	return drawScan(p, cover, !garbage)
+}
+
+// ScanLayer renders the page if recognized text is to be added to it: if it has at most
+// a stamp as text, or, with force, if anything is visible. Otherwise it returns nil.
+func (x *Extractor) ScanLayer(p *pdfium.Page, s *model.Sheet, force bool) *model.Scan {
+	chars, _ := countText(s.Words)
+	if chars > stampChars && !force {
+		return nil
+	}
+	w := &walker{x: x, page: p, sheet: s}
+	cover := w.cover()
+	if !force && (chars > 0 || cover.objects == 0) && cover.part < scanCover {
+		return nil
+	}
+	return drawScan(p, cover, !s.Unlikely)
+}
+
+// drawScan renders a page at the resolution at which it is recognized best. keep reports
+// whether its text is usable. drawScan returns nil if the page cannot be drawn; then the
+// instance has the error.
+func drawScan(p *pdfium.Page, cover cover, keep bool) *model.Scan {
 	dpi := float64(scanDPI)
 	if native := cover.dpi; cover.part >= 0.5 && native > 0 {
 		switch { // pictures are recognized best at their own resolution
@@ -57,7 +79,7 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 		}
 	}
 	dpi = min(dpi, 72*math.Sqrt(scanPixels/(p.W*p.H)))
-	sc := &model.Scan{DPI: dpi, Keep: !garbage, Done: make(chan struct{})}
+	sc := &model.Scan{DPI: dpi, Keep: keep, Done: make(chan struct{})}
 	width, height := p.Pixels(dpi)
 	err := p.Draw(width, height, func(pix []byte) error {
 		sc.Img = image.NewGray(image.Rect(0, 0, width, height))
@@ -68,7 +90,7 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 		return nil
 	})
 	if err != nil || sc.Img == nil {
-		return nil // the instance has the error
+		return nil
 	}
 	return sc
 }
