@@ -90,6 +90,7 @@ type Engine struct {
 	maxPixels   int64
 	limits      engine.Limits
 	toneMap     bool // it has the filters for HDR
+	burns       bool // it can draw subtitles
 
 	decoders map[string]bool // names of available decoders
 
@@ -145,6 +146,7 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 	if missing := has.missingFilters(); len(missing) > 0 {
 		return nil, fmt.Errorf("%s has no filter %s", e.ffmpeg.Name, strings.Join(missing, ", "))
 	}
+	e.burns = has.filters["subtitles"] && has.encoders["ass"] && has.muxers["ass"]
 	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
 	e.decoders = has.decoders
 	e.sources, e.targets = has.sources(), has.targets()
