@@ -20,6 +20,11 @@
 // put on white or on the requested colour. Warnings list what a result lacks: tracks,
 // tags, covers, chapters, HDR, transparency, and damaged parts of the input.
 //
+// # Parts
+//
+// A part of a video is exact to a frame. It is copied if it starts and ends at key frames,
+// else encoded. ffprobe checks the size, the tracks and the duration of results.
+//
 // # Compression
 //
 // Video is encoded with x264 (webm: VP9; avi, wmv and mpeg: their usual codec) at three

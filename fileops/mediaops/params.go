@@ -79,8 +79,10 @@ func (e *Engine) parameters(from, to format.Format) (params fileops.Schema, chan
 		}
 		params = append(params, e.videoParams(t)...)
 		if sound {
+			params = append(params, fileops.Param{Name: "mute", Type: fileops.Boolean, Default: false, Doc: "Leaves out the sound."})
+		}
+		if holdsSubtitles(from) {
 			params = append(params,
-				fileops.Param{Name: "mute", Type: fileops.Boolean, Default: false, Doc: "Leaves out the sound."},
 				fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: e.subtitleModes(), Doc: "What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop)."},
 				fileops.Param{Name: "subtitle_track", Type: fileops.Integer, Min: 1, Max: maxStreams, Doc: "Which subtitle track to keep or to burn in, from 1; without it, all are kept, or the default one is burnt in."},
 			)
@@ -103,8 +105,26 @@ func (e *Engine) parameters(from, to format.Format) (params fileops.Schema, chan
 				changes = append(changes, p.Name)
 			}
 		}
+		// Those that are compatible with every other parameter come first.
+		slices.SortStableFunc(changes, func(a, b string) int { return rank(a) - rank(b) })
 	}
 	return params, changes
+}
+
+func rank(param string) int {
+	if param == "fps" || param == "channels" {
+		return 0
+	}
+	return 1
+}
+
+// holdsSubtitles reports whether files of a format may have subtitles in text.
+func holdsSubtitles(f format.Format) bool {
+	switch f {
+	case format.MP4, format.M4V, format.MOV, format.MKV, format.WebM:
+		return true
+	}
+	return false
 }
 
 // subtitleModes returns the values of the parameter subtitles.

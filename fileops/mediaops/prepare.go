@@ -270,6 +270,12 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 			frame = 1 / fps
 		}
 		frame += 0.011
+		if t.constant && len(res.audios()) > 0 { // the delay of the sound encoder becomes a first frame
+			frame += 0.05
+		}
+		if vs[0].length() == 0 {
+			frame = max(frame, 0.15)
+		}
 	} else if len(res.audios()) != 1 {
 		return wrong("%d sound tracks", len(res.audios()))
 	}
