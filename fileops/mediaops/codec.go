@@ -1,10 +1,12 @@
 package mediaops
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/filewright/filewright/internal/colour"
 )
@@ -36,6 +38,18 @@ func videoCodec(o opts, encoder string, l level) {
 		if l != converted {
 			o["deadline"], o["cpu-used"] = "good", 4
 		}
+	case "libx265":
+		o["crf"] = [...]int{26, 26, 30, 34}[l]
+		o["preset"] = "fast"
+		o["x265-params"] = "log-level=error" // it writes to standard error by itself
+	case "libvpx": // a maximum bit rate is required, else 200 kbit/s is the default
+		o["crf"], o["b:v:0"] = [...]int{10, 10, 20, 30}[l], "20M"
+		o["deadline"], o["cpu-used"] = "realtime", 5
+	case "libsvtav1":
+		o["crf"], o["preset"] = [...]int{35, 35, 42, 50}[l], 8
+	case "libaom-av1":
+		o["crf"], o["b:v:0"] = [...]int{32, 32, 40, 48}[l], 0
+		o["cpu-used"], o["row-mt"] = 6, 1
 	case "mpeg4":
 		o["q:v:0"] = [...]int{4, 5, 8, 12}[l]
 		o["tag:v:0"] = "xvid" // AVI players search for this tag
@@ -65,6 +79,7 @@ var audioRates = map[string]audioRate{
 	"mp2":        {mono: 128, stereo: 224, surround: 224},
 	"libtwolame": {mono: 128, stereo: 224, surround: 224},
 	"aac":        {mono: 96, stereo: 160, surround: 384},
+	"ac3":        {mono: 96, stereo: 192, surround: 448},
 }
 
 // kbit returns the bit rate in kbit/s for the given number of channels.
@@ -78,31 +93,52 @@ func (r audioRate) kbit(channels int) int {
 	return r.surround
 }
 
-// audioCodec adds the options for sound track number i of the output. It copies s if
-// mayCopy is set and the codecs fit, else encodes it for t. kbit is the bit rate, or 0
-// for the default of the target. plain restricts the result to what every player and
-// encoder supports.
-func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool) {
+// soundSettings say how to encode a sound track.
+type soundSettings struct {
+	kbit     int      // bit rate in kbit/s, 0 for the default of the target
+	rate     int      // Hz, 0 for that of the input
+	channels int      // 1, 2, or 0 for those of the input
+	filters  []string // applied after the channels are mixed
+	copies   bool     // copy the track if the target allows it
+	plain    bool     // only what every player and encoder supports
+}
+
+// mixed returns the filters that mix the channels of s, and their number then.
+func (x soundSettings) mixed(s stream, t target) (filters []string, channels int) {
+	channels = s.Channels
+	if channels > 8 { // there is no usual layout for mixing
+		filters, channels = append(filters, firstTwo), 2
+	}
+	switch {
+	case x.channels == 1:
+		return append(filters, "aformat=channel_layouts=mono"), 1
+	case x.channels == 2, (t.stereo || x.plain) && channels > 2:
+		return append(filters, "aformat=channel_layouts=stereo"), 2
+	}
+	return filters, channels
+}
+
+// audioCodec adds the options for sound track number i of the output. It copies s if x
+// allows it and the codecs fit, else encodes it for t.
+func audioCodec(o opts, i int, s stream, t target, x soundSettings) {
 	set := func(name string, v any) { o[fmt.Sprintf("%s:a:%d", name, i)] = v }
-	channels := s.Channels
-	if mayCopy && kbit == 0 && slices.Contains(t.copyAudio, s.Codec) && (!t.stereo || channels <= 2) {
+	if t.copiesSound(s, x) {
 		set("c", "copy")
 		return
 	}
-	switch {
-	case channels > 8: // there is no usual layout for mixing
-		channels = 2
-		set("filter", firstTwo)
-	case (t.stereo || plain) && channels > 2:
-		channels = 2
-		set("ac", channels)
-	}
+	kbit := x.kbit
+	filters, channels := x.mixed(s, t)
+	filters = append(filters, x.filters...)
 	if channels > 2 && t.audio == "libopus" {
 		// It does not know the side layouts that most films have.
-		set("filter", "aformat=channel_layouts=7.1|6.1|5.1|5.0|quad|3.0|stereo|mono")
+		filters = append(filters, "aformat=channel_layouts=7.1|6.1|5.1|5.0|quad|3.0|stereo|mono")
 	}
-	if rate := t.sampleRate(s.rate(), kbit, plain); rate != s.rate() && t.audio != "libopus" || plain {
-		set("ar", rate)
+	if len(filters) > 0 {
+		set("filter", strings.Join(filters, ","))
+	}
+	final := cmp.Or(x.rate, t.sampleRate(s.rate(), kbit, x.plain))
+	if final != s.rate() && t.audio != "libopus" || x.plain {
+		set("ar", final)
 	}
 	if t.audio == "pcm" {
 		set("c", pcm(s, t.muxer))
@@ -110,13 +146,14 @@ func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool
 	}
 	set("c", t.audio)
 	if kbit > 0 {
-		kbit = acceptedRate(t.audio, kbit, channels)
+		kbit = acceptedRate(t.audio, kbit, channels, final)
 	}
 	rate, ok := audioRates[t.audio]
 	if !ok {
 		rate = audioRates["aac"]
 	}
 	switch {
+	case t.audio == "alac":
 	case t.audio == "flac":
 		set("compression_level", 8)
 		if s.bits() <= 16 {
@@ -150,9 +187,18 @@ func (t target) sampleRate(rate, kbit int, plain bool) int {
 	return rate
 }
 
-// acceptedRate returns the accepted bit rate of an encoder that is nearest to kbit.
-func acceptedRate(encoder string, kbit, channels int) int {
+// copiesSound reports whether the sound track s is copied into t.
+func (t target) copiesSound(s stream, x soundSettings) bool {
+	return x.copies && x.kbit == 0 && x.rate == 0 && x.channels == 0 && len(x.filters) == 0 &&
+		slices.Contains(t.copyAudio, s.Codec) && (!t.stereo || s.Channels <= 2)
+}
+
+// acceptedRate returns the accepted bit rate of an encoder that is nearest to kbit, for
+// sound with the given sampling rate in Hz.
+func acceptedRate(encoder string, kbit, channels, rate int) int {
 	switch {
+	case encoder == "libvorbis" && rate < 32000:
+		return max(min(kbit, rate/250*channels), 16*channels)
 	case encoder == "libopus":
 		return min(kbit, 256*channels)
 	case encoder == "libvorbis" && channels == 1:
@@ -185,6 +231,10 @@ type shape struct {
 	pixels        string // pixel format, "" means the encoder's choice
 	lanczos       bool
 	ground        *color.NRGBA // background of transparent pictures; nil means white if the encoder has no transparency
+
+	fit  string // fitCover, fitContain, fitFill, or "" for at most width and height
+	turn int    // degrees clockwise
+	draw []step // filters for frames of the final size
 }
 
 // pictures returns the filters between a decoded video stream and its encoder.
@@ -201,6 +251,14 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 	case "tt", "bb", "tb", "bt":
 		steps = append(steps, step{"yadif", "deint=interlaced"})
 	}
+	switch v.turn = sh.turn; v.turn {
+	case 90:
+		steps = append(steps, step{"transpose", "clock"})
+	case 180:
+		steps = append(steps, step{"hflip"}, step{"vflip"})
+	case 270:
+		steps = append(steps, step{"transpose", "cclock"})
+	}
 	fps, variable := v.frameRate()
 	switch {
 	case sh.fps > 0:
@@ -213,7 +271,7 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 		steps = append(steps, step{"fps", usual(fps)})
 	}
 	// Always scale: a stream may change its size on the way, but an encoder cannot.
-	w, h := fit(v, sh.width, sh.height, sh.even)
+	w, h, framed := sh.frame(v)
 	scale := step{"scale", fmt.Sprint(w), fmt.Sprint(h)}
 	if sh.lanczos {
 		scale = append(scale, "flags=lanczos")
@@ -228,10 +286,47 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 			step{"zscale", "t=bt709", "m=bt709", "r=tv"},
 		)
 	}
+	steps = append(append(steps, framed...), sh.draw...)
 	if sh.pixels != "" {
 		steps = append(steps, step{"format", sh.pixels})
 	}
 	return filter(in, steps...)
+}
+
+// size returns the size of the frames that pictures makes of v.
+func (sh shape) size(v stream) (w, h int) {
+	v.turn = sh.turn
+	if sh.fit == "" {
+		return fit(v, sh.width, sh.height, sh.even)
+	}
+	w, h = int(sh.width), int(sh.height)
+	if sh.even {
+		w, h = w&^1, h&^1
+	}
+	return w, h
+}
+
+// frame returns the size in pixels to which frames of v are scaled, and the filters that
+// then make the final size of them.
+func (sh shape) frame(v stream) (w, h int, more []step) {
+	w, h = sh.size(v)
+	fw, fh := v.size()
+	switch at := []string{fmt.Sprint(w), fmt.Sprint(h)}; sh.fit {
+	case fitCover:
+		scale := max(float64(w)/fw, float64(h)/fh)
+		more = append(more, append(step{"crop"}, at...))
+		return max(w, int(math.Ceil(fw*scale-0.001))), max(h, int(math.Ceil(fh*scale-0.001))), more
+	case fitContain:
+		c := color.NRGBA{A: 255}
+		if sh.ground != nil {
+			c = *sh.ground
+		}
+		pad := append(step{"pad"}, at...)
+		more = append(more, append(pad, "(ow-iw)/2", "(oh-ih)/2", fmt.Sprintf("0x%02x%02x%02x", c.R, c.G, c.B)))
+		scale := min(float64(w)/fw, float64(h)/fh)
+		return max(1, min(w, int(math.Round(fw*scale)))), max(1, min(h, int(math.Round(fh*scale)))), more
+	}
+	return w, h, nil
 }
 
 // fit returns the size of the frames in pixels: the display size, scaled down to fit

@@ -143,7 +143,7 @@ func bitRateOf(m *media, a stream) float64 {
 func (e *Engine) smallerSound(m *media, a stream, t target, kbit int, p plan, path string, limit int64) node {
 	in := e.input(m)
 	o := opts{}
-	audioCodec(o, 0, a, t, kbit, false, p.plain)
+	audioCodec(o, 0, a, t, soundSettings{kbit: kbit, plain: p.plain})
 	if t.audio == "flac" {
 		o = opts{"c:a:0": "flac", "compression_level:a:0": 12}
 	}
@@ -180,7 +180,7 @@ func (e *Engine) smallerMovie(m *media, v stream, t target, l level, p plan, pat
 		if b := a.bitRate(); p.copies && b > 0 && b <= 1.15*1000*float64(kbit) {
 			kbit = 0 // already small enough: copied if the format allows it
 		}
-		audioCodec(o, i, a, t, kbit, p.copies, p.plain)
+		audioCodec(o, i, a, t, soundSettings{kbit: kbit, copies: p.copies, plain: p.plain})
 	}
 	if !p.plain {
 		streams = append(streams, subtitles(o, m, in, t)...)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"image/color"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/internal/colour"
 )
 
 // maxAnimation is the maximum duration of an animated picture in seconds. The encoders
@@ -30,59 +28,45 @@ func (e *Engine) Convert() fileops.Action {
 	}, e.convert)
 }
 
-// conversions lists the targets of every source, grouped by parameters.
+// conversions lists the targets of every source, grouped by parameters. A format is also
+// its own target, with a parameter that changes the file.
 func (e *Engine) conversions() []fileops.Accept {
-	bitRate := fileops.Param{Name: "audio_bitrate", Type: fileops.Integer, Min: 32, Max: 320, Doc: "Bit rate of the sound in kbit/s, within what the format allows; without it, one that suits the format."}
-	width := fileops.Param{Name: "width", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest width in pixels; larger pictures are scaled down in proportion."}
-	height := fileops.Param{Name: "height", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest height in pixels; larger pictures are scaled down in proportion."}
-	videoHeight := height
-	videoHeight.Name, videoHeight.Doc = "video_height", "The same as height: 720 makes a video of at most 720p."
-	fps := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 120, Doc: "Frames per second; without it, those of the input."}
-	animFPS := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 50, Doc: "Frames per second; without it, those of the input, at most 12.5."}
-	start := fileops.Param{Name: "start", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Start in seconds."}
-	length := fileops.Param{Name: "duration", Type: fileops.Number, Min: 0.01, Max: 360000, Doc: "How much to take, in seconds; without it, up to the end."}
-	at := fileops.Param{Name: "time", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Where to take the picture, in seconds; without it, one that is typical of the video."}
-
-	groups := []struct {
-		kind   kind
-		lossy  bool
-		params fileops.Schema
-	}{
-		{video, true, fileops.Schema{bitRate, width, height, videoHeight, fps, start, length}},
-		{animation, false, fileops.Schema{width, height, animFPS, start, length}},
-		{still, false, fileops.Schema{width, height, at}},
-		{audio, true, fileops.Schema{bitRate, start, length}},
-		{audio, false, fileops.Schema{start, length}},
-	}
 	var all []fileops.Accept
+	known := make(map[string]int) // indexes in all, by parameters
 	for _, from := range slices.Sorted(maps.Keys(e.sources)) {
-		for _, g := range groups {
-			var to []string
-			for _, f := range slices.Sorted(maps.Keys(e.targets)) {
-				t := e.targets[f]
-				if f != from && t.kind == g.kind && (t.kind != audio || t.lossy() == g.lossy) && sensible(from, f, t) {
-					to = append(to, string(f))
-				}
-			}
-			if len(to) == 0 {
+		var own []fileops.Accept
+		to := make(map[string][]string) // targets by parameters
+		params := make(map[string]fileops.Schema)
+		for _, f := range slices.Sorted(maps.Keys(e.targets)) {
+			if !sensible(from, f, e.targets[f]) {
 				continue
 			}
-			params := g.params
-			if from == format.GIF {
-				params = slices.DeleteFunc(slices.Clone(params), func(p fileops.Param) bool { return p.Name == "audio_bitrate" })
+			s, changes := e.parameters(from, f)
+			if f == from {
+				own = append(own, fileops.Accept{Formats: []format.Format{from}, Params: append(fileops.Schema{convertTo(string(f))}, s...), Changes: changes})
+				continue
 			}
-			if g.kind != audio && mayBeTransparent(from) {
-				params = append(slices.Clone(params), colour.Param("background", "Colour behind transparent parts, as #rrggbb or a name of CSS 2.1; without it, white where the format has no transparency."))
-			}
-			target := fileops.Enum("convert_to", "Format of the result.", to...)
-			target.Aliases = aliases(to)
-			all = append(all, fileops.Accept{
-				Formats: []format.Format{from},
-				Params:  append(fileops.Schema{target}, params...),
-			})
+			key := fmt.Sprint(s)
+			to[key], params[key] = append(to[key], string(f)), s
 		}
+		for _, key := range slices.SortedFunc(maps.Keys(to), func(a, b string) int { return cmp.Compare(to[a][0], to[b][0]) }) {
+			both := fmt.Sprint(to[key]) + key
+			if i, ok := known[both]; ok {
+				all[i].Formats = append(all[i].Formats, from)
+				continue
+			}
+			known[both] = len(all)
+			all = append(all, fileops.Accept{Formats: []format.Format{from}, Params: append(fileops.Schema{convertTo(to[key]...)}, params[key]...)})
+		}
+		all = append(all, own...)
 	}
 	return all
+}
+
+func convertTo(formats ...string) fileops.Param {
+	p := fileops.Enum("convert_to", "Format of the result.", formats...)
+	p.Aliases = aliases(formats)
+	return p
 }
 
 // sensible reports whether a conversion is useful, judged by the formats alone.
@@ -104,30 +88,6 @@ func aliases(formats []string) map[string]string {
 		}
 	}
 	return m
-}
-
-// A request holds the parameters of a conversion.
-type request struct {
-	bitRate         int          // kbit/s, 0 if absent
-	width, height   float64      // pixels, 0 if absent
-	fps             float64      // 0 if absent
-	start, duration float64      // seconds, 0 if absent
-	time            float64      // seconds, -1 if absent
-	ground          *color.NRGBA // background of transparent content, nil if absent
-}
-
-func requestOf(p fileops.Params) request {
-	r := request{
-		bitRate: p.Int("audio_bitrate"), width: p.Float("width"), height: p.Float("height"), fps: p.Float("fps"),
-		start: p.Float("start"), duration: p.Float("duration"), time: -1, ground: colour.Parse(p.Get("background")),
-	}
-	if h := p.Float("video_height"); h > 0 && (r.height == 0 || h < r.height) {
-		r.height = h
-	}
-	if p.Has("time") {
-		r.time = p.Float("time")
-	}
-	return r
 }
 
 // window returns the options that make ffmpeg read only the requested part.
@@ -173,14 +133,23 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if !ok {
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", to)
 	}
-	r := requestOf(job.Params)
+	r, err := requestOf(job.Params)
+	if err == nil {
+		t, err = t.chosen(r)
+	}
+	if err != nil {
+		return err
+	}
 	return job.WriteFile(fileops.ResultName(job.Input(), to), func(path string) error {
-		if t.kind == audio {
+		if t.kind == audio && r.usualSound() {
 			if done, err := e.quickly(ctx, job, t, r, path); done || err != nil {
 				return err
 			}
 		}
 		m, err := e.probe(ctx, job, job.Input())
+		if err == nil {
+			m, err = m.only(r)
+		}
 		if err != nil {
 			return err
 		}
@@ -210,8 +179,9 @@ type plan struct {
 }
 
 // transcode makes sound or video with sound. It first copies all streams that can be
-// copied. If that fails, because streams differ from what their container declares, it
-// encodes them. If that fails too, it leaves out everything that is not essential.
+// copied. If that fails, because streams differ from what their container declares, or
+// cannot be cut exactly, it encodes them. If that fails too, it leaves out everything
+// that is not essential.
 func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t target, r request, path string) error {
 	total := m.duration
 	if t.kind == audio {
@@ -223,20 +193,34 @@ func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t ta
 	} else if _, err := m.video(); err != nil {
 		return err
 	}
-	var err error
+	r, from, err := e.prepare(ctx, job, m, t, r)
+	if err != nil {
+		return err
+	}
+	limit := e.maxOutput
+	if r.maxBytes > 0 {
+		limit = min(limit, r.maxBytes)
+	}
+	to := format.Format(job.Params.Get("convert_to"))
 	for _, p := range []plan{{copies: true}, {}, {plain: true}} {
 		out := func() node {
 			if t.kind == audio {
 				return e.sound(m, t, r, p, path)
 			}
-			return e.movie(m, t, r, p, path)
+			return e.movie(m, t, r, p, path, limit)
 		}
 		o := e.outcome(m, t, r, p)
-		err = e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: r.length(total), declared: r.declared(m, o.kept), to: 1})
+		o.to = to
+		err = e.run(ctx, job, pass{out: out, path: path, limit: limit, expected: r.length(total), declared: r.declared(m, o.kept), from: from, to: 1})
 		if err == nil {
-			o.to = format.Format(job.Params.Get("convert_to"))
+			err = e.verify(ctx, job, m, r, o, path)
+		}
+		if err == nil {
 			o.warn(job, m)
 			return nil
+		}
+		if errors.Is(err, errFull) && limit < e.maxOutput {
+			return e.squeeze(ctx, job, m, t, r, o, path)
 		}
 		if errors.Is(err, errFull) {
 			return e.tooLarge()
@@ -261,7 +245,11 @@ func (e *Engine) outcome(m *media, t target, r request, p plan) outcome {
 		return o
 	}
 	v := m.videos()[0]
-	o.kept, o.encoded = append(t.sideStreams(m, p), v), !t.copiesPicture(v, r, p)
+	side := t.sideStreams(m, p)
+	if r.burnt != "" {
+		side, o.burnt = append(slices.Clone(t.soundTracks(m, p)), r.burntTrack), true
+	}
+	o.kept, o.encoded = append(side, v), !t.copiesPicture(v, r, p)
 	return o
 }
 
@@ -271,7 +259,7 @@ func (e *Engine) sound(m *media, t target, r request, p plan, path string) node 
 	in := e.input(m, r.window())
 	streams := []node{pick(in, a)}
 	o := opts{}
-	audioCodec(o, 0, a, t, r.bitRate, p.copies, p.plain)
+	audioCodec(o, 0, a, t, r.soundSettings(m, a, p))
 	if c := m.covers(); t.cover && len(c) > 0 && !p.plain {
 		// The cover is at the start, wherever the sound is cut.
 		streams = append(streams, pick(e.input(m), c[0]))
@@ -284,7 +272,7 @@ func (e *Engine) sound(m *media, t target, r request, p plan, path string) node 
 }
 
 // movie returns the output of a conversion to video.
-func (e *Engine) movie(m *media, t target, r request, p plan, path string) node {
+func (e *Engine) movie(m *media, t target, r request, p plan, path string, limit int64) node {
 	v := m.videos()[0]
 	in := e.input(m, r.window())
 	o := opts{"max_muxing_queue_size": 4096}
@@ -295,18 +283,30 @@ func (e *Engine) movie(m *media, t target, r request, p plan, path string) node 
 		if v.Codec == "hevc" && t.iso {
 			o["tag:v:0"] = "hvc1" // Apple's players know no other tag
 		}
+		if r.frames > 0 {
+			o["frames:v:0"] = r.frames
+		}
 	} else {
-		videoCodec(o, t.video, converted)
+		e.encodePicture(o, t, r)
 		streams = append(streams, e.pictures(pick(in, v), v, t.shape(r)))
 	}
-	streams = append(streams, e.sideStreams(o, m, in, t, r.bitRate, p)...)
-	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
+	streams = append(streams, e.sideStreams(o, m, in, t, r, p)...)
+	return e.output(path, t.muxer, limit, streams, t.muxed, o)
+}
+
+// encodePicture adds the options that encode the picture for a conversion to t.
+func (e *Engine) encodePicture(o opts, t target, r request) {
+	videoCodec(o, t.video, converted)
+	r.quality(o, t.video)
+	if t.video == "libx265" && t.iso {
+		o["tag:v:0"] = "hvc1"
+	}
 }
 
 // copiesPicture reports whether a conversion to t copies the video stream v.
 func (t target) copiesPicture(v stream, r request, p plan) bool {
 	recoloured := r.ground != nil && v.transparent()
-	return p.copies && r.width == 0 && r.height == 0 && r.fps == 0 && r.start == 0 && !recoloured && t.mayCopy(v)
+	return p.copies && !r.encodesPicture() && !recoloured && t.mayCopy(v)
 }
 
 // mayCopy reports whether a video stream can be copied into t.
@@ -321,7 +321,8 @@ func (t target) mayCopy(v stream) bool {
 }
 
 func (t target) shape(r request) shape {
-	sh := shape{width: r.width, height: r.height, fps: r.fps, even: true, constant: t.constant, pixels: "yuv420p", ground: r.ground}
+	sh := r.shape()
+	sh.even, sh.constant, sh.pixels = true, t.constant, "yuv420p"
 	switch t.video {
 	case "mpeg4", "wmv2", "mpeg2video": // the maximum size in their headers
 		limit := func(x float64) float64 { return min(cmp.Or(x, 4080), 4080) }
@@ -330,14 +331,19 @@ func (t target) shape(r request) shape {
 	return sh
 }
 
+// shape returns the requested form of pictures.
+func (r request) shape() shape {
+	return shape{width: r.width, height: r.height, fps: r.fps, ground: r.ground, fit: r.fit, turn: r.turn, draw: r.drawSubtitles()}
+}
+
 // sideStreams adds the sound tracks and subtitles of a video.
-func (e *Engine) sideStreams(o opts, m *media, in node, t target, kbit int, p plan) []node {
+func (e *Engine) sideStreams(o opts, m *media, in node, t target, r request, p plan) []node {
 	var streams []node
 	for i, a := range t.soundTracks(m, p) {
 		streams = append(streams, pick(in, a))
-		audioCodec(o, i, a, t, kbit, p.copies, p.plain)
+		audioCodec(o, i, a, t, r.soundSettings(m, a, p))
 	}
-	if p.plain {
+	if p.plain || r.burnt != "" {
 		return streams
 	}
 	return append(streams, subtitles(o, m, in, t)...)
@@ -403,7 +409,8 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 	if r.duration == 0 {
 		r.duration = maxAnimation // the duration may be unknown
 	}
-	sh := shape{width: r.width, height: r.height, fps: r.fps, lanczos: true, ground: r.ground}
+	sh := r.shape()
+	sh.lanczos = true
 	if sh.width == 0 && sh.height == 0 {
 		sh.width = 480
 		if to == format.WebP {
@@ -461,7 +468,7 @@ func (e *Engine) frame(ctx context.Context, job *fileops.Job, m *media, t target
 	if err != nil {
 		return err
 	}
-	sh := shape{width: r.width, height: r.height, ground: r.ground}
+	sh := r.shape()
 	if t.video == "mjpeg" {
 		sh.pixels = "yuvj420p"
 	}

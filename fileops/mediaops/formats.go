@@ -16,8 +16,8 @@ type abilities struct {
 func (a abilities) missingFilters() []string {
 	var missing []string
 	for _, f := range []string{
-		"aformat", "apad", "aresample", "atrim", "asetpts", "concat", "format", "fps", "lutrgb", "overlay", "pad", "pan",
-		"palettegen", "paletteuse", "scale", "setpts", "setsar", "split", "thumbnail", "trim", "yadif",
+		"aformat", "afade", "apad", "aresample", "atrim", "asetpts", "concat", "crop", "format", "fps", "hflip", "loudnorm", "lutrgb", "overlay", "pad", "pan",
+		"palettegen", "paletteuse", "scale", "setpts", "setsar", "split", "thumbnail", "transpose", "trim", "vflip", "volume", "yadif",
 	} {
 		if !a.filters[f] {
 			missing = append(missing, f)
@@ -109,6 +109,9 @@ type target struct {
 	audio string // encoder
 	subs  string // encoder of text subtitles; "" if the format cannot store them
 
+	videos []choice // codecs that a request can select, with their encoders
+	audios []choice
+
 	copyVideo []string // codecs that are copied unchanged
 	copyAudio []string
 	copySubs  []string
@@ -123,7 +126,7 @@ type target struct {
 }
 
 // lossy reports whether the sound of t has a selectable bit rate.
-func (t target) lossy() bool { return t.audio != "flac" && t.audio != "pcm" }
+func (t target) lossy() bool { return t.audio != "flac" && t.audio != "alac" && t.audio != "pcm" }
 
 // targets returns the writable formats. Of several muxers or encoders, the first
 // available one is used. Formats without any are left out.
@@ -151,15 +154,23 @@ func (a abilities) targets() map[format.Format]target {
 		return m
 	}
 	common := []int{44100, 48000}
+	h264, aacSound := choice{"h264", x264}, choice{"aac", aac}
+	hevc, av1 := choice{"hevc", enc("libx265")}, choice{"av1", enc("libsvtav1", "libaom-av1")}
+	vp9, vp8 := choice{"vp9", enc("libvpx-vp9")}, choice{"vp8", enc("libvpx")}
+	mp3, ac3 := choice{"mp3", lame}, choice{"ac3", enc("ac3")}
+	opusSound, vorbis := choice{"opus", opus}, choice{"vorbis", enc("libvorbis")}
+	flac, alac := choice{"flac", enc("flac")}, choice{"alac", enc("alac")}
 
 	mp4 := target{
 		kind: video, muxer: muxer("mp4"), muxed: fast, video: x264, audio: aac, subs: enc("mov_text"), tracks: true, rotates: true, iso: true,
+		videos: []choice{h264, hevc, av1}, audios: []choice{aacSound, mp3, ac3},
 		copyVideo: []string{"h264", "hevc", "av1"}, copyAudio: []string{"aac", "mp3", "ac3", "eac3"}, copySubs: []string{"mov_text"},
 	}
 	m4v := mp4
 	m4v.muxed = with(fast, "brand", "M4V ")
 	mov := mp4
 	mov.muxer = muxer("mov")
+	mov.videos = []choice{h264, hevc}
 	mov.copyVideo = []string{"h264", "hevc", "prores", "mjpeg", "mpeg4", "dnxhd"}
 	mov.copyAudio = []string{"aac", "alac", "mp3", "ac3", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be"}
 	all := map[format.Format]target{
@@ -170,12 +181,15 @@ func (a abilities) targets() map[format.Format]target {
 		},
 		format.MKV: {
 			kind: video, muxer: muxer("matroska"), video: x264, audio: aac, subs: enc("srt", "subrip"), tracks: true,
+			videos:    []choice{h264, hevc, av1, vp9},
+			audios:    []choice{aacSound, mp3, ac3, opusSound, vorbis, flac},
 			copyVideo: []string{"h264", "hevc", "av1", "vp8", "vp9", "mpeg4", "mpeg2video", "mpeg1video", "theora", "prores", "ffv1"},
 			copyAudio: []string{"aac", "mp3", "mp2", "ac3", "eac3", "dts", "truehd", "opus", "vorbis", "flac", "alac", "pcm_s16le", "pcm_s24le"},
 			copySubs:  []string{"subrip", "ass", "ssa", "webvtt", "dvd_subtitle", "hdmv_pgs_subtitle", "dvb_subtitle"},
 		},
 		format.WebM: {
 			kind: video, muxer: muxer("webm"), video: enc("libvpx-vp9"), audio: opus, subs: enc("webvtt"), tracks: true,
+			videos: []choice{vp9, vp8, av1}, audios: []choice{opusSound, vorbis},
 			copyVideo: []string{"vp8", "vp9", "av1"}, copyAudio: []string{"opus", "vorbis"}, copySubs: []string{"webvtt"},
 		},
 		format.AVI: {
@@ -196,6 +210,7 @@ func (a abilities) targets() map[format.Format]target {
 		},
 		format.TS: {
 			kind: video, muxer: muxer("mpegts"), video: x264, audio: aac, tracks: true,
+			videos: []choice{h264, hevc}, audios: []choice{aacSound, mp3, ac3},
 			copyVideo: []string{"h264", "hevc", "mpeg1video", "mpeg2video"}, copyAudio: []string{"aac", "mp3", "mp2", "ac3", "eac3"},
 		},
 
@@ -208,7 +223,7 @@ func (a abilities) targets() map[format.Format]target {
 			muxer: muxer("mp3"), muxed: map[string]any{"id3v2_version": 3, "write_id3v1": 1},
 			audio: lame, copyAudio: []string{"mp3"}, stereo: true, cover: true,
 		},
-		format.M4A: {muxer: muxer("ipod"), muxed: fast, audio: aac, copyAudio: []string{"aac", "alac"}, cover: true, iso: true},
+		format.M4A: {muxer: muxer("ipod"), muxed: fast, audio: aac, audios: []choice{aacSound, alac}, copyAudio: []string{"aac", "alac"}, cover: true, iso: true},
 		format.AAC: {muxer: muxer("adts"), audio: aac, copyAudio: []string{"aac"}},
 		format.OGG: {muxer: muxer("ogg"), audio: enc("libvorbis"), copyAudio: []string{"vorbis"}},
 		format.Opus: {
@@ -235,8 +250,10 @@ func (a abilities) targets() map[format.Format]target {
 	for f, t := range all {
 		if t.subs == "missing" {
 			t.subs = ""
-			all[f] = t
 		}
+		absent := func(c choice) bool { return c.encoder == "missing" }
+		t.videos, t.audios = slices.DeleteFunc(slices.Clone(t.videos), absent), slices.DeleteFunc(slices.Clone(t.audios), absent)
+		all[f] = t
 	}
 	return all
 }

@@ -19,6 +19,7 @@ type outcome struct {
 	encoded bool     // the picture was encoded, not copied
 	opaque  bool     // the encoded picture has no transparency
 	ground  *color.NRGBA
+	burnt   bool // subtitles are in the picture
 	plain   bool // other streams may have been left out because the input is odd
 }
 
@@ -93,7 +94,7 @@ func (o outcome) reason(left []stream) string {
 	format := func(s stream) bool {
 		return s.Type == "subtitle" || s.Type == "audio" && (!o.target.tracks || o.target.kind != video)
 	}
-	if o.plain || !slices.ContainsFunc(left, format) || slices.ContainsFunc(left, func(s stream) bool { return !format(s) }) {
+	if o.plain || o.burnt || !slices.ContainsFunc(left, format) || slices.ContainsFunc(left, func(s stream) bool { return !format(s) }) {
 		return ""
 	}
 	pronoun := "them"

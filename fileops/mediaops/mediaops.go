@@ -20,6 +20,11 @@
 // put on white or on the requested colour. Warnings list what a result lacks: tracks,
 // tags, covers, chapters, HDR, transparency, and damaged parts of the input.
 //
+// # Parts
+//
+// A part of a video is exact to a frame. It is copied if it starts and ends at key frames,
+// else encoded. ffprobe checks the size, the tracks and the duration of results.
+//
 // # Compression
 //
 // Video is encoded with x264 (webm: VP9; avi, wmv and mpeg: their usual codec) at three
@@ -90,6 +95,7 @@ type Engine struct {
 	maxPixels   int64
 	limits      engine.Limits
 	toneMap     bool // it has the filters for HDR
+	burns       bool // it can draw subtitles
 
 	decoders map[string]bool // names of available decoders
 
@@ -145,6 +151,7 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 	if missing := has.missingFilters(); len(missing) > 0 {
 		return nil, fmt.Errorf("%s has no filter %s", e.ffmpeg.Name, strings.Join(missing, ", "))
 	}
+	e.burns = has.filters["subtitles"] && has.encoders["ass"] && has.muxers["ass"]
 	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
 	e.decoders = has.decoders
 	e.sources, e.targets = has.sources(), has.targets()

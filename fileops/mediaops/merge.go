@@ -165,7 +165,7 @@ func (e *Engine) joinSound(parts []*media, t target, path string) node {
 	}
 	_, sound := join(streams, 0, 1)
 	o := opts{"map_metadata": -1, "map_chapters": -1}
-	audioCodec(o, 0, best, t, 0, false, false)
+	audioCodec(o, 0, best, t, soundSettings{})
 	return e.output(path, t.muxer, e.maxOutput, []node{sound}, t.muxed, o)
 }
 
@@ -217,7 +217,7 @@ func (e *Engine) joinMovies(parts []*media, t target, sound bool, silence []stri
 	outs := []node{pictures}
 	if sound {
 		outs = append(outs, track)
-		audioCodec(o, 0, stream{Channels: 2, SampleRate: "48000"}, t, 0, false, false)
+		audioCodec(o, 0, stream{Channels: 2, SampleRate: "48000"}, t, soundSettings{})
 	}
 	return e.output(path, t.muxer, e.maxOutput, outs, t.muxed, o)
 }

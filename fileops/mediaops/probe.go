@@ -32,8 +32,10 @@ type media struct {
 	decoder string // of the video; "" means ffmpeg's choice
 
 	streams  []stream
+	excluded int               // streams that were removed from streams, see only
 	tags     map[string]string // of the file; keys in lower case
 	chapters int
+	start    string  // time of the first frame or sound in seconds, as ffprobe prints it
 	duration float64 // seconds, 0 if unknown
 	bitRate  float64 // bit/s of the whole file, 0 if unknown
 }
@@ -51,6 +53,7 @@ type stream struct {
 	PixFmt        string `json:"pix_fmt"`
 	SAR           string `json:"sample_aspect_ratio"`
 	FieldOrder    string `json:"field_order"`
+	Reordered     int    `json:"has_b_frames"` // by how many frames the order of storage differs from that of display
 	Transfer      string `json:"color_transfer"`
 	RFrameRate    string `json:"r_frame_rate"`
 	AvgFrameRate  string `json:"avg_frame_rate"`
@@ -60,12 +63,15 @@ type stream struct {
 	BitsPerRaw    string `json:"bits_per_raw_sample"`
 	BitRateText   string `json:"bit_rate"`
 	DurationText  string `json:"duration"`
+	Start         string `json:"start_time"`
 	Disposition   map[string]int
 	Tags          map[string]string
 	SideData      []struct {
 		Type     string `json:"side_data_type"`
 		Rotation float64
 	} `json:"side_data_list"`
+
+	turn int // degrees by which a filter turns the picture clockwise
 }
 
 // cover reports whether s is a cover picture of sound, not a video.
@@ -158,7 +164,7 @@ func (s stream) size() (w, h float64) {
 	} else if sar > 0.1 && sar < 1 {
 		h /= sar
 	}
-	if _, sideways := s.turned(); sideways {
+	if _, sideways := s.turned(); sideways != (s.turn%180 != 0) {
 		w, h = h, w
 	}
 	return w, h
@@ -205,6 +211,25 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 	if err != nil {
 		return nil, err
 	}
+	m, err := e.look(ctx, job, path, src)
+	if err != nil {
+		return nil, err
+	}
+	m.file = f
+	if err := e.checkDuration(fmt.Sprintf("the recording takes %.0f seconds,", m.duration), m.duration); err != nil {
+		return nil, err
+	}
+	if v := m.videos(); len(v) > 0 && v[0].transparent() && e.decoders[alphaDecoders[v[0].Codec]] {
+		m.decoder = alphaDecoders[v[0].Codec]
+	}
+	if len(m.videos())+len(m.audios()) == 0 {
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file contains neither sound nor video")
+	}
+	return m, nil
+}
+
+// look runs ffprobe on a file that only the demuxers of src may read.
+func (e *Engine) look(ctx context.Context, job *fileops.Job, path string, src source) (*media, error) {
 	dir, err := job.Dir()
 	if err != nil {
 		return nil, err
@@ -235,6 +260,7 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		Chapters []struct{}
 		Format   struct {
 			Duration string
+			Start    string `json:"start_time"`
 			BitRate  string `json:"bit_rate"`
 			Tags     map[string]string
 		}
@@ -242,12 +268,13 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
 		return nil, fileops.Fail(fileops.ErrEngine, err, "")
 	}
-	m := &media{file: f, path: path, source: src, streams: answer.Streams, chapters: len(answer.Chapters)}
+	m := &media{path: path, source: src, streams: answer.Streams, chapters: len(answer.Chapters)}
 	m.addTags(answer.Format.Tags)
 	if a := m.audios(); len(a) > 0 && slices.Contains(src.demuxers, "ogg") {
 		m.addTags(a[0].Tags) // Ogg stores its tags in the stream
 	}
 	m.duration, m.bitRate = number(answer.Format.Duration), number(answer.Format.BitRate)
+	m.start = answer.Format.Start
 	for _, s := range m.streams {
 		if !s.cover() {
 			m.duration = max(m.duration, s.seconds())
@@ -259,15 +286,6 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		case "encv", "enca", "drmi", "drms":
 			return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file is protected by digital rights management and cannot be converted")
 		}
-	}
-	if err := e.checkDuration(fmt.Sprintf("the recording takes %.0f seconds,", m.duration), m.duration); err != nil {
-		return nil, err
-	}
-	if v := m.videos(); len(v) > 0 && v[0].transparent() && e.decoders[alphaDecoders[v[0].Codec]] {
-		m.decoder = alphaDecoders[v[0].Codec]
-	}
-	if len(m.videos())+len(m.audios()) == 0 {
-		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file contains neither sound nor video")
 	}
 	return m, nil
 }
@@ -314,7 +332,7 @@ func (m *media) declared(streams []stream) float64 {
 		}
 	}
 	whole := m.source.demuxers[0] != "flv" || endsWithTag(m.file)
-	if timed > len(streams) && whole { // the record may be about another stream
+	if timed+m.excluded > len(streams) && whole { // the record may be about another stream
 		return 0
 	}
 	return m.duration
@@ -372,9 +390,14 @@ func (m *media) videos() []stream {
 
 // audios returns the decodable sound tracks, the default one first.
 func (m *media) audios() []stream {
-	a := m.of("audio", func(s stream) bool { return s.Codec != "" && s.Codec != "unknown" && s.Channels > 0 && s.rate() > 0 })
+	a := m.of("audio", stream.sounds)
 	sortDefault(a)
 	return a
+}
+
+// sounds reports whether the sound track s can be decoded.
+func (s stream) sounds() bool {
+	return s.Codec != "" && s.Codec != "unknown" && s.Channels > 0 && s.rate() > 0
 }
 
 // covers returns the pictures that can be copied as a cover of another file.

@@ -25,9 +25,13 @@ type pass struct {
 	out func() node
 
 	path     string  // of the output
+	null     bool    // nothing is written
 	limit    int64   // maximum size of the output; reaching it fails with errFull
 	expected float64 // seconds of output, 0 if unknown
 	declared float64 // seconds of output by a reliable record in the input, 0 if there is none
+
+	info   func(line string) // called with the lines of standard error that are not complaints; nil means none
+	length *float64          // set to the seconds of output; may be nil
 
 	still bool // it writes one picture, so the output time means nothing
 
@@ -93,6 +97,12 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 		return err // because of its duration
 	}
 	ctx = outer
+	if p.length != nil {
+		*p.length = progress.seconds
+	}
+	if p.null && err == nil {
+		return nil
+	}
 	switch {
 	case err != nil && ctx.Err() == nil && statErr == nil && st.Size() >= p.limit:
 		return errFull
@@ -146,8 +156,20 @@ func (e *Engine) cpuTime(seconds float64) time.Duration {
 // start runs ffmpeg. If p.heard is set, it also reads ffmpeg's description of the input.
 func (e *Engine) start(ctx context.Context, p pass, c engine.Cmd, progress *progress) error {
 	h := p.heard
-	if h == nil {
+	if h == nil && p.info == nil {
 		c.Args = append([]string{"-v", "error"}, c.Args...)
+		return e.ffmpeg.Run(ctx, c)
+	}
+	if h == nil {
+		c.Args = append([]string{"-v", "level+info"}, c.Args...)
+		complain := c.OnLine
+		c.OnLine = func(line string) {
+			if m := saidLevel.FindStringSubmatch(line); m != nil && m[1] != "info" && m[1] != "warning" {
+				complain(line)
+				return
+			}
+			p.info(line)
+		}
 		return e.ffmpeg.Run(ctx, c)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -239,6 +261,9 @@ type complaints struct {
 }
 
 func (c *complaints) add(line string) {
+	if strings.HasPrefix(line, "Svt[info]") { // of libsvtav1, which has its own log
+		return
+	}
 	if c.n++; c.n == 1 {
 		c.first = line
 	}

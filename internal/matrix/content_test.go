@@ -2,9 +2,11 @@ package matrix_test
 
 import (
 	"bytes"
+	"cmp"
 	"image/color"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -37,6 +39,8 @@ type content struct {
 	password string        // password that the result must have
 
 	codec   string      // of a video
+	encoded string      // the codec of a video that must result
+	voice   string      // the codec of sound that must result
 	extreme bool        // detail is reduced as much as possible
 	fps     float64     // of moving pictures; 0: not checked
 	paper   [2]float64  // page size in points; 0: not checked
@@ -176,6 +180,16 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 				c.w, c.h = c.h, c.w
 			}
 		}
+	case "video_codec":
+		tr.effect = func(c *content) { c.encoded = v }
+	case "audio_codec":
+		tr.effect = func(c *content) { c.voice = v }
+	case "mute":
+		if value == true {
+			tr.effect = func(c *content) { c.sound, c.tone = 0, false }
+		}
+	case "subtitles":
+		tr.input = subtitled
 	case "flip":
 		tr.effect = func(c *content) { c.order = orders[v] }
 	case "enlarge":
@@ -201,6 +215,23 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 // orders are the patches of a picture that is turned clockwise by degrees, or flipped.
 var orders = map[string][]int{
 	"90": {2, 0, 3, 1}, "180": {3, 2, 1, 0}, "270": {1, 3, 0, 2}, "horizontal": {1, 0, 3, 2}, "vertical": {2, 3, 0, 1},
+}
+
+// subtitled returns the specimen of f with a subtitle.
+func subtitled(t testing.TB, f format.Format) *fileops.File {
+	t.Helper()
+	dir := t.TempDir()
+	b, _ := specimen.Of(t, f).Bytes()
+	in, text, out := filepath.Join(dir, "in."+string(f)), filepath.Join(dir, "text.srt"), filepath.Join(dir, "out."+string(f))
+	systest.NoError(t, os.WriteFile(in, b, 0o600))
+	systest.NoError(t, os.WriteFile(text, []byte("1\n00:00:00,100 --> 00:00:00,900\n.\n"), 0o600))
+	codec := map[format.Format]string{format.MKV: "srt", format.WebM: "webvtt"}[f]
+	if _, err := systest.Output(t, "ffmpeg", "-v", "error", "-i", in, "-i", text, "-map", "0", "-map", "1", "-c", "copy", "-c:s", cmp.Or(codec, "mov_text"), out); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out)
+	systest.NoError(t, err)
+	return fileops.Bytes("subtitled."+string(f), b)
 }
 
 // bookmarked returns a PDF file with a bookmark, as merge makes them.
@@ -280,6 +311,26 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 			return trial{value: 7}
 		}
 		return trial{value: 0.5, effect: func(c *content) { c.sound -= 500 * time.Millisecond; c.moving -= 500 * time.Millisecond }}
+	case "end":
+		return trial{value: 1.2, effect: func(c *content) {
+			c.sound, c.moving = min(c.sound, 1200*time.Millisecond), min(c.moving, 1200*time.Millisecond)
+		}}
+	case "crf":
+		return trial{value: 25}
+	case "video_bitrate":
+		return trial{value: 500}
+	case "sample_rate":
+		return trial{value: 44100}
+	case "channels", "audio_track":
+		return trial{value: 1}
+	case "subtitle_track":
+		return trial{value: 1, input: subtitled}
+	case "volume":
+		return trial{value: 0.5}
+	case "loudness":
+		return trial{value: -20}
+	case "fade_in", "fade_out":
+		return trial{value: 0.1}
 	case "duration":
 		return trial{value: 1.2, effect: func(c *content) {
 			c.sound, c.moving = min(c.sound, 1200*time.Millisecond), min(c.moving, 1200*time.Millisecond)

@@ -1,6 +1,7 @@
 package matrix_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -125,6 +126,7 @@ func lasts(t *testing.T, list string) (_ time.Duration, n int) {
 func audio(codec string) func(*testing.T, []string, content) {
 	return one(func(t *testing.T, p string, c content) {
 		pb := play(t, p, false, true, c)
+		codec := cmp.Or(c.voice, codec)
 		if len(pb.streams) != 1 || pb.streams[0].kind != "audio" || !strings.HasPrefix(pb.streams[0].codec, codec) {
 			t.Errorf("streams %+v, want %s", pb.streams, codec)
 		}
@@ -168,10 +170,14 @@ func video(codec string, kept ...string) func(*testing.T, []string, content) {
 	return one(func(t *testing.T, p string, c content) {
 		pb := play(t, p, true, c.sound > 0, c)
 		for _, s := range pb.streams {
+			if s.kind == "audio" && (c.sound == 0 || !strings.HasPrefix(s.codec, c.voice)) {
+				t.Errorf("sound %s, want %q", s.codec, c.voice)
+			}
 			if s.kind != "video" {
 				continue
 			}
-			copied := s.codec == c.codec && slices.Contains(kept, s.codec)
+			codec := cmp.Or(c.encoded, codec)
+			copied := c.encoded == "" && s.codec == c.codec && slices.Contains(kept, s.codec)
 			if !strings.HasPrefix(s.codec, codec) && !copied || s.width != c.w || s.height != c.h {
 				t.Errorf("video %s of %d by %d, want %s of %d by %d", s.codec, s.width, s.height, codec, c.w, c.h)
 			}
@@ -185,8 +191,13 @@ func video(codec string, kept ...string) func(*testing.T, []string, content) {
 		if c.sound > 0 {
 			hasSound(t, p, pb, c)
 		}
-		for i, want := range specimen.PatchColors() {
-			if at := pb.frame.NRGBAAt(c.w/4+i%2*c.w/2, c.h/4+i/2*c.h/2); !near(at, want, 30) {
+		for place := range 4 {
+			i := place
+			if c.order != nil {
+				i = c.order[place]
+			}
+			want := specimen.PatchColors()[i]
+			if at := pb.frame.NRGBAAt(c.w/4+place%2*c.w/2, c.h/4+place/2*c.h/2); !near(at, want, 30) {
 				t.Errorf("patch %d is %v, want %v", i+1, at, want)
 			}
 		}
