@@ -81,6 +81,8 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 	var (
 		entries []Accept
 		near    error // error of the first entry whose listed values all match
+
+		unchanged *unchangedError
 	)
 	for _, a := range r.actions {
 		spec := a.Spec()
@@ -95,7 +97,7 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 			if err == nil {
 				return a, p, nil
 			}
-			if near == nil && len(args) > 0 && acc.Params.selectedBy(args) {
+			if near == nil && (errors.As(err, &unchanged) || len(args) > 0 && acc.Params.selectedBy(args)) {
 				near = err
 			}
 			entries = append(entries, acc)
@@ -104,7 +106,6 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 	if len(entries) == 0 {
 		return nil, Params{}, &UnsupportedError{Action: name, Inputs: inputs}
 	}
-	var unchanged *unchangedError
 	if errors.As(near, &unchanged) {
 		e := unchanged.ParamError
 		if d, ok := offered(entries).selector(); ok && d.Name == e.Param {

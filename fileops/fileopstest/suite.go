@@ -58,8 +58,8 @@ type Suite struct {
 // arguments also runs with one format only:
 //
 //   - the same works in memory, on disk, and in many concurrent runs;
-//   - empty and random inputs fail with an error that blames the input. Entries that keep
-//     the format are left out.
+//   - empty and random inputs fail with an error that blames the input. A second entry that keeps
+//     the format is left out.
 //     Truncated inputs fail at least with an error that [fileops.Code] knows;
 //   - a done context stops the run within a second;
 //   - progress never decreases and ends at 1;
@@ -103,7 +103,7 @@ func Run(t *testing.T, s Suite) {
 					tried[described] = true
 					name := fmt.Sprintf("%d/%s%s", i, in, described)
 					t.Run(name, func(t *testing.T) { s.succeeds(t, in, args) })
-					if k > 0 || len(acc.Changes) > 0 || testing.Short() && damaged[in] {
+					if k > 0 || (len(acc.Changes) > 0 || testing.Short()) && damaged[in] {
 						continue
 					}
 					damaged[in] = true

@@ -106,10 +106,10 @@ func changes(f format.Format, s fileops.Schema) (names []string) {
 	return names
 }
 
-// changed reports whether a parameter other than max_bytes changes a picture of format f.
-func changed(params fileops.Params, f format.Format) bool {
+// changed reports whether a parameter other than one changes a picture of format f.
+func changed(params fileops.Params, f format.Format, other string) bool {
 	for name, v := range params.Args() {
-		if name != "max_bytes" && v != false && v != 0.0 && slices.Contains(changes(f, fileops.Schema{{Name: name}}), name) {
+		if name != other && v != false && v != 0.0 && slices.Contains(changes(f, fileops.Schema{{Name: name}}), name) {
 			return true
 		}
 	}
@@ -236,8 +236,12 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	most := job.Params.Int("max_bytes")
-	if p.to == src.format && len(src.data) <= most && !changed(job.Params, src.format) {
+	switch {
+	case p.to != src.format:
+	case len(src.data) <= most && !changed(job.Params, src.format, "max_bytes"):
 		return e.keep(ctx, job, src)
+	case most == 0 && p.meta == keepProfile && editable(src.format) && !changed(job.Params, src.format, "strip_metadata"):
+		return e.rewrite(ctx, job, src, h, everything) // without a loss of quality
 	}
 	job.Progress(0.05)
 	results, total, err := e.results(job.Params, src, h, p)

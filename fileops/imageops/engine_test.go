@@ -34,6 +34,9 @@ func TestConformance(t *testing.T) {
 	t.Run("rotate", func(t *testing.T) {
 		fileopstest.Run(t, fileopstest.Suite{Action: e.Rotate(), Check: checkPicture})
 	})
+	t.Run("metadata", func(t *testing.T) {
+		fileopstest.Run(t, fileopstest.Suite{Action: e.Metadata(), Args: fileops.Args{"remove": "all"}, Check: checkPicture})
+	})
 	t.Run("thumbnail", func(t *testing.T) {
 		fileopstest.Run(t, fileopstest.Suite{Action: e.Thumbnail(), Args: fileops.Args{"width": 50}, Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
 			if s := decoded(t, out[0]).Bounds().Size(); s.X > 50 || s.X < 16 {

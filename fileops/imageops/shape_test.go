@@ -254,6 +254,20 @@ func TestThumbnail(t *testing.T) {
 	}
 }
 
+// A picture that only loses its metadata keeps every pixel.
+func TestStripOnly(t *testing.T) {
+	t.Parallel()
+	path := save(t, jpegFile(t, "in.jpg", photo(200, 150), 40))
+	tool(t, "exiftool", "-Artist=Somebody", "-n", "-Orientation=6", path)
+	out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg", "strip_metadata": true}, fileops.Path(path))
+	if v := tags(t, out); v["EXIF:Artist"] != nil || v["EXIF:Orientation"] != 6.0 {
+		t.Errorf("tags %v", v)
+	}
+	if d := difference(decoded(t, fileops.Path(path)), decoded(t, out)); d != 0 {
+		t.Errorf("the pixels differ by %.2f", d)
+	}
+}
+
 // A JPEG that keeps its format keeps its quality.
 func TestSameQuality(t *testing.T) {
 	t.Parallel()

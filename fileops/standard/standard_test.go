@@ -64,6 +64,7 @@ func TestEverythingIsFound(t *testing.T) {
 		"flatten",
 		"lock",
 		"merge",
+		"metadata",
 		"ocr",
 		"page_numbers",
 		"reset_password",

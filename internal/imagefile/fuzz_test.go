@@ -37,6 +37,40 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
+// editAll changes metadata of anything that b may be.
+func editAll(b []byte) (out [][]byte) {
+	set := map[string][]string{"title": {"a"}, "author": {"b", "c"}, "software": nil, "copyright": {"long enough"}}
+	for _, e := range []Edit{{Set: set}, {EXIF: true, XMP: true, IPTC: true, Comments: true}} {
+		j, err1 := e.JPEG(b)
+		p, err2 := e.PNG(b)
+		w, err3 := e.WebP(b, 9, 7)
+		if err1 == nil && err2 == nil && err3 == nil {
+			out = append(out, j, p, w)
+		}
+	}
+	x, _ := editEXIF(b, map[uint16]string{0x13b: "somebody", 0x131: "", 0x112: ""})
+	return append(out, x, editXMP(b, set))
+}
+
+// FuzzMetadata changes damaged metadata. What is written can be changed again.
+func FuzzMetadata(f *testing.F) {
+	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
+	var p, j bytes.Buffer
+	systest.NoError(f, errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)))
+	for _, b := range [][]byte{
+		p.Bytes(), j.Bytes(), WithOrientation(j.Bytes(), 6), []byte("RIFF\x1e\x00\x00\x00WEBPVP8L\x05\x00\x00\x00\x2f\x00\x00\x00\x10\x00XMP \x01\x00\x00\x00<\x00"),
+		[]byte("MM\x00*\x00\x00\x00\x08\x00\x01\x01\x3b\x00\x02\x00\x00\x00\x05\x00\x00\x00\x1a\x00\x00\x00\x00abcd\x00"),
+		[]byte("<rdf:RDF xmlns:rdf='" + rdfSyntax + "'><rdf:Description rdf:about='x' xmlns:dc='" + dublinCore + "' dc:title='a'><dc:creator>b</dc:creator></rdf:Description></rdf:RDF>"),
+	} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, out := range editAll(b) {
+			editAll(out)
+		}
+	})
+}
+
 // Written headers can be read back.
 func TestHeaders(t *testing.T) {
 	t.Parallel()

@@ -269,6 +269,10 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	switch p.Name {
 	case "page":
 		return trial{value: 1}
+	case "set":
+		return trial{value: map[string]any{"title": newTitle, "author": "Somebody"}}
+	case "remove":
+		return trial{value: "all"}
 	case "width":
 		return trial{value: side, effect: func(c *content) { c.w, c.h = side, side*c.h/c.w }}
 	case "height", "video_height":

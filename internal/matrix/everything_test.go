@@ -201,6 +201,9 @@ func entry(c matrix.Cell) int {
 	})
 }
 
+// newTitle is the title that pictures get.
+const newTitle = "A new title"
+
 // A leaf is one run.
 type leaf struct {
 	name  string
@@ -223,6 +226,9 @@ func (l leaf) named(format string, a ...any) leaf {
 func plainLeaves(c matrix.Cell, seen counter) []leaf {
 	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
 	maps.Copy(l.args, fileopstest.Changing(fileops.Accept{Params: c.Schema, Changes: c.Changes}))
+	if c.Action == "metadata" && c.From.Family() == format.Image {
+		l.args["set"] = map[string]any{"title": newTitle}
+	}
 	switch {
 	case c.From == format.Any:
 		var out []leaf
@@ -324,6 +330,11 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 		joined := filepath.Join(t.TempDir(), "joined.pdf")
 		tool(t, "qpdf", slices.Concat([]string{"--empty", "--pages"}, out, []string{"--", joined})...)
 		out = []string{joined}
+	}
+	if l.cell.Action == "metadata" && l.cell.From.Family() == format.Image {
+		if title := tool(t, "exiftool", "-s3", "-XMP-dc:Title", out[0]); strings.TrimSpace(title) != newTitle {
+			t.Errorf("the title is %q", title)
+		}
 	}
 	if l.cell.Action == "thumbnail" && !want.still {
 		judgePreview(t, out[0], want)

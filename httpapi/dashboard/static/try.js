@@ -55,6 +55,7 @@ const titles = {
   convert: "Convert",
   compress: "Compress",
   merge: "Merge",
+  metadata: "Metadata",
   zip: "Zip",
   lock: "Lock",
   unlock: "Unlock",
