@@ -58,8 +58,8 @@ type Suite struct {
 // arguments also runs with one format only:
 //
 //   - the same works in memory, on disk, and in many concurrent runs;
-//   - empty and random inputs fail with an error that blames the input. A second entry that keeps
-//     the format is left out.
+//   - empty and random inputs fail with an error that blames the input, once for
+//     a format that an entry keeps and others change.
 //     Truncated inputs fail at least with an error that [fileops.Code] knows;
 //   - a done context stops the run within a second;
 //   - progress never decreases and ends at 1;

@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/colour"
+	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/filewright/filewright/internal/pagelist"
 )
 
@@ -241,7 +242,10 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	case len(src.data) <= most && !changed(job.Params, src.format, "max_bytes"):
 		return e.keep(ctx, job, src)
 	case most == 0 && p.meta == keepProfile && editable(src.format) && !changed(job.Params, src.format, "strip_metadata"):
-		return e.rewrite(ctx, job, src, h, everything) // without a loss of quality
+		err := e.rewrite(ctx, job, src, h, everything) // without a loss of quality
+		if !errors.Is(err, imagefile.ErrMetadata) {
+			return err
+		}
 	}
 	job.Progress(0.05)
 	results, total, err := e.results(job.Params, src, h, p)

@@ -1,6 +1,7 @@
 package imageops_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"image"
@@ -265,6 +266,17 @@ func TestStripOnly(t *testing.T) {
 	}
 	if d := difference(decoded(t, fileops.Path(path)), decoded(t, out)); d != 0 {
 		t.Errorf("the pixels differ by %.2f", d)
+	}
+	// Segments after stray bytes, which decoders skip, are found too: the picture is encoded again.
+	b := content(t, fileops.Path(path))
+	at := 4 + int(b[4])<<8 + int(b[5]) // after the first segment
+	stray := fileops.Bytes("in.jpg", slices.Concat(b[:at], []byte("stray"), b[at:]))
+	again := one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg", "strip_metadata": true}, stray)
+	if bytes.Contains(content(t, again), []byte("Somebody")) {
+		t.Error("metadata after stray bytes is still there")
+	}
+	if _, err := run(t.Context(), engine(t).Metadata(), fileops.Args{"remove": "all"}, stray); !errors.Is(err, fileops.ErrUnsupportedInput) {
+		t.Errorf("stray bytes: %v", err)
 	}
 }
 

@@ -76,7 +76,7 @@ const (
 func (e Edit) JPEG(b []byte) ([]byte, error) {
 	var exif, xmp []byte
 	head, kept := slices.Clone(b[:min(2, len(b))]), []byte(nil)
-	at, orientation := 2, 0
+	at, orientation, whole := 2, 0, false
 	for s := range jpegSegments(b) {
 		raw := b[at:s.end]
 		at = s.end
@@ -100,9 +100,12 @@ func (e Edit) JPEG(b []byte) ([]byte, error) {
 		default:
 			kept = append(kept, raw...)
 		}
-		if s.marker == markerSOS {
+		if whole = s.marker == markerSOS; whole {
 			break
 		}
+	}
+	if !whole { // there may be more metadata behind the damage
+		return nil, fmt.Errorf("%w: damaged segments", ErrMetadata)
 	}
 	exif, xmp, err := e.blocks(exif, xmp, orientation)
 	if err != nil {
