@@ -201,7 +201,6 @@ func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t ta
 	if r.maxBytes > 0 {
 		limit = min(limit, r.maxBytes)
 	}
-	to := format.Format(job.Params.Get("convert_to"))
 	for _, p := range []plan{{copies: true}, {}, {plain: true}} {
 		out := func() node {
 			if t.kind == audio {
@@ -210,7 +209,7 @@ func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t ta
 			return e.movie(m, t, r, p, path, limit)
 		}
 		o := e.outcome(m, t, r, p)
-		o.to = to
+		o.to = format.Parse(path)
 		err = e.run(ctx, job, pass{out: out, path: path, limit: limit, expected: r.length(total), declared: r.declared(m, o.kept), from: from, to: 1})
 		if err == nil {
 			err = e.verify(ctx, job, m, r, o, path)
@@ -274,8 +273,11 @@ func (e *Engine) sound(m *media, t target, r request, p plan, path string) node 
 // movie returns the output of a conversion to video.
 func (e *Engine) movie(m *media, t target, r request, p plan, path string, limit int64) node {
 	v := m.videos()[0]
-	in := e.input(m, r.window())
-	o := opts{"max_muxing_queue_size": 4096}
+	open, o := r.window(), opts{"max_muxing_queue_size": 4096}
+	if r.marked {
+		e.rotationMark(open, o, v.Index, r.mark)
+	}
+	in := e.input(m, open)
 	var streams []node
 	if t.copiesPicture(v, r, p) {
 		streams = append(streams, pick(in, v))

@@ -7,7 +7,9 @@
 //   - [Engine.Convert]: audio and video into each other's formats, video to
 //     sound, to an animated gif or webp, or to a still picture;
 //   - [Engine.Compress]: the same format with fewer bytes, never with more;
-//   - [Engine.Merge]: several recordings one after the other.
+//   - [Engine.Merge]: several recordings one after the other;
+//   - [Engine.Rotate]: video turned by a quarter or a half;
+//   - [Engine.Metadata]: the same streams with other tags.
 //
 // # What is kept
 //
@@ -206,7 +208,7 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	var all []fileops.Action
-	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge()} {
+	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge(), e.Rotate(), e.Metadata()} {
 		if len(a.Spec().Accepts) > 0 {
 			all = append(all, a)
 		}

@@ -112,10 +112,13 @@ func (e *Engine) parameters(from, to format.Format) (params fileops.Schema, chan
 }
 
 func rank(param string) int {
-	if param == "fps" || param == "channels" {
+	switch param {
+	case "fps":
 		return 0
+	case "channels":
+		return 1
 	}
-	return 1
+	return 2
 }
 
 // holdsSubtitles reports whether files of a format may have subtitles in text.
@@ -254,7 +257,9 @@ type request struct {
 	gains              map[int]string // filters for the loudness, by the index of the track
 	measured           float64        // seconds of sound, for fadeOut
 	twoPass, firstPass bool
-	quantiser          int // quality for a maximum size, 0 if the encoder keeps a bit rate
+	mark               int  // degrees clockwise by which the copied picture is marked as turned
+	marked             bool // mark is set
+	quantiser          int  // quality for a maximum size, 0 if the encoder keeps a bit rate
 }
 
 func requestOf(p fileops.Params) (request, error) {

@@ -201,7 +201,7 @@ func entry(c matrix.Cell) int {
 	})
 }
 
-// newTitle is the title that pictures get.
+// newTitle is the title that files get.
 const newTitle = "A new title"
 
 // A leaf is one run.
@@ -226,7 +226,7 @@ func (l leaf) named(format string, a ...any) leaf {
 func plainLeaves(c matrix.Cell, seen counter) []leaf {
 	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
 	maps.Copy(l.args, fileopstest.Changing(fileops.Accept{Params: c.Schema, Changes: c.Changes}))
-	if c.Action == "metadata" && c.From.Family() == format.Image {
+	if c.Action == "metadata" {
 		l.args["set"] = map[string]any{"title": newTitle}
 	}
 	switch {
@@ -331,8 +331,12 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 		tool(t, "qpdf", slices.Concat([]string{"--empty", "--pages"}, out, []string{"--", joined})...)
 		out = []string{joined}
 	}
-	if l.cell.Action == "metadata" && l.cell.From.Family() == format.Image {
-		if title := tool(t, "exiftool", "-s3", "-XMP-dc:Title", out[0]); strings.TrimSpace(title) != newTitle {
+	if l.cell.Action == "metadata" {
+		field := "-Title"
+		if l.cell.From.Family() == format.Image {
+			field = "-XMP-dc:Title"
+		}
+		if title := tool(t, "exiftool", "-s3", field, out[0]); strings.TrimSpace(title) != newTitle {
 			t.Errorf("the title is %q", title)
 		}
 	}
@@ -382,7 +386,7 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 	case "reset_password":
 		want.password = "brand-new-7"
 	case "rotate":
-		if want.still {
+		if want.still || want.moving > 0 {
 			if want.order = orders[fmt.Sprint(l.args["angle"])]; l.args["angle"] != "180" {
 				want.w, want.h = want.h, want.w
 			}

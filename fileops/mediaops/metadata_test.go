@@ -1,0 +1,102 @@
+package mediaops_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
+)
+
+// tagsOf returns the tags of a file, with names in lower case.
+func tagsOf(p probed) map[string]string {
+	out := make(map[string]string)
+	for _, s := range p.Streams {
+		if s.Type == "audio" {
+			for k, v := range s.Tags {
+				out[strings.ToLower(k)] = v
+			}
+		}
+	}
+	for k, v := range p.Format.Tags {
+		out[strings.ToLower(k)] = v
+	}
+	return out
+}
+
+// Tags change, streams do not.
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	text := filepath.Join(t.TempDir(), "in.srt")
+	systest.NoError(t, os.WriteFile(text, []byte("1\n00:00:00,100 --> 00:00:00,900\nHello\n"), 0o600))
+	tags := "-metadata title=Old -metadata artist=Somebody -metadata comment=Secret"
+	song := makeFile(t, "song.mp3", args(tone(1, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a libmp3lame -c:v copy -disposition:v attached_pic", tags)...)
+	film := makeFile(t, "film.mkv", args(picture("160x120", 25, 1), tone(1, 44100), "-i", text, "-map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac -c:s srt -metadata:s:a language=fra", tags, "-attach", text, "-metadata:s:t mimetype=text/plain")...)
+	inputs := map[string]*fileops.File{"mp3": song, "mkv": film}
+	for ext, from := range map[string]*fileops.File{"flac": song, "m4a": song, "ogg": song, "opus": song, "wav": song, "aiff": song, "wma": song, "mp4": film, "mov": film, "webm": film, "avi": film, "flv": film, "wmv": film} {
+		inputs[ext] = fileops.Path(must(t, e.Convert(), convertTo(ext), from))
+	}
+	for ext, in := range inputs {
+		t.Run(ext, func(t *testing.T) {
+			t.Parallel()
+			before := probe(t, onDisk(t, in))
+			set := map[string]any{"title": "Über = alles; 'x'", "track": 7.0}
+			if ext == "mov" { // it cannot hold it
+				delete(set, "track")
+			}
+			out := must(t, e.Metadata(), fileops.Args{"set": set, "remove": []any{"comment"}}, in)
+			p := probe(t, out)
+			got := tagsOf(p)
+			if got["title"] != "Über = alles; 'x'" || ext != "mov" && !strings.HasPrefix(got["track"], "7") || got["comment"] != "" || got["artist"] == "" && tagsOf(before)["artist"] != "" {
+				t.Errorf("tags %v", got)
+			}
+			same := func(p probed) {
+				t.Helper()
+				for _, kind := range []string{"audio", "subtitle", "attachment"} {
+					if a, b := before.codecs(kind), p.codecs(kind); strings.Join(a, " ") != strings.Join(b, " ") {
+						t.Errorf("%s streams %v became %v", kind, a, b)
+					}
+				}
+			}
+			same(p)
+			if a, b := before.codecs("video"), p.codecs("video"); strings.Join(a, " ") != strings.Join(b, " ") {
+				t.Errorf("pictures %v became %v", a, b)
+			}
+			if a, b := hash(t, onDisk(t, in), "a:0", "-c", "copy"), hash(t, out, "a:0", "-c", "copy"); a != b {
+				t.Error("the sound was encoded")
+			}
+			bare := probe(t, must(t, e.Metadata(), fileops.Args{"remove": []any{"all"}}, in))
+			same(bare)
+			for _, name := range []string{"title", "artist", "comment", "album"} {
+				if v := tagsOf(bare)[name]; v != "" {
+					t.Errorf("%s is still %q", name, v)
+				}
+			}
+			for _, s := range bare.Streams {
+				if s.Disposition["attached_pic"] == 1 {
+					t.Error("the cover is still there")
+				}
+				if s.Type == "audio" && ext == "mkv" && s.Tags["language"] != "fra" {
+					t.Errorf("the language is %q", s.Tags["language"])
+				}
+			}
+		})
+	}
+	for _, a := range []fileops.Args{
+		{"set": map[string]any{"year": "x"}}, {"set": map[string]any{"title": ""}}, {"set": map[string]any{"title": true}},
+		{"set": map[string]any{"title": "a\x00b"}}, {"remove": []any{"tittle"}},
+	} {
+		var p *fileops.ParamError
+		if _, err := run(t, e.Metadata(), a, song); !errors.As(err, &p) {
+			t.Errorf("%v: %v", a, err)
+		}
+	}
+	var p *fileops.ParamError
+	if _, err := run(t, e.Metadata(), fileops.Args{"set": map[string]any{"lyrics": "La"}}, inputs["wav"]); !errors.As(err, &p) {
+		t.Errorf("lyrics in WAV: %v", err)
+	}
+}
