@@ -44,6 +44,9 @@ func FuzzStreams(f *testing.F) {
 		}
 		s.size()
 		s.turned()
+		if d := s.clockwise(); d < 0 || d > 359 {
+			t.Errorf("turned by %d degrees", d)
+		}
 		s.bits()
 		s.transparent()
 	})

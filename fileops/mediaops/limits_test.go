@@ -48,22 +48,33 @@ func TestHostile(t *testing.T) {
 		"image pattern": "%03d.png\n",
 		"subtitles":     "1\n00:00:00,000 --> 00:00:01,000\n" + canary + "\n",
 	}
-	actions := map[string]fileops.Action{"convert": e.Convert(), "compress": e.Compress(), "merge": e.Merge()}
+	actions := map[string]fileops.Action{"convert": e.Convert(), "compress": e.Compress(), "merge": e.Merge(), "rotate": e.Rotate(), "metadata": e.Metadata()}
 	for name, text := range hostile {
 		for _, ext := range []string{"mp4", "mp3", "ts", "mpeg", "webm"} {
 			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+"."+ext)
 			systest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			for action, a := range actions {
 				var args fileops.Args
-				if action == "convert" {
+				switch action {
+				case "convert":
 					args = convertTo("wav")
+				case "rotate":
+					if ext == "mp3" {
+						continue
+					}
+					args = fileops.Args{"angle": 90}
+				case "metadata":
+					if ext == "ts" || ext == "mpeg" {
+						continue
+					}
+					args = fileops.Args{"remove": "all"}
 				}
 				t.Run(fmt.Sprintf("%s as %s, %s", name, ext, action), func(t *testing.T) {
 					t.Parallel()
 					blamesInput(t, a, args, fileops.Path(path))
 					// A wrapper that accepts every format bypasses the Runner's check.
 					any := a.Spec()
-					any.Accepts = []fileops.Accept{{Formats: []format.Format{format.Any}, Params: fileops.Schema{{Name: "convert_to"}}}}
+					any.Accepts = []fileops.Accept{{Formats: []format.Format{format.Any}, Params: fileops.Schema{{Name: "convert_to"}, {Name: "angle", Type: fileops.Integer}, {Name: "remove", Type: fileops.List}}}}
 					blamesInput(t, fileops.Func(any, a.Do), args, fileops.Path(path))
 				})
 			}

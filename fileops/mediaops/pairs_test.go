@@ -179,12 +179,31 @@ func checkCompressed(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fi
 	}
 }
 
+// checkSame checks that a result has the name, the streams and the duration of its input.
+func checkSame(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
+	t.Helper()
+	if out[0].Name() != in[0].Name() {
+		t.Errorf("result %s of %s", out[0].Name(), in[0].Name())
+	}
+	before, after := probe(t, onDisk(t, in[0])), probe(t, onDisk(t, out[0]))
+	for _, kind := range []string{"audio", "video"} {
+		if a, b := before.codecs(kind), after.codecs(kind); !slices.Equal(a, b) {
+			t.Errorf("%s streams %v became %v", kind, a, b)
+		}
+	}
+	if a, b := before.duration(), after.duration(); b < a-0.1 || b > a+0.1 {
+		t.Errorf("%v s became %v s", a, b)
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
 	for name, s := range map[string]fileopstest.Suite{
 		"convert":  {Action: e.Convert(), Check: judge, Args: fileops.Args{"width": 160, "height": 120}, Formats: []format.Format{format.MP3, format.GIF}},
 		"compress": {Action: e.Compress(), Check: checkCompressed, Formats: []format.Format{format.MP4, format.FLAC}},
+		"rotate":   {Action: e.Rotate(), Check: checkSame, Formats: []format.Format{format.MP4, format.WebM}},
+		"metadata": {Action: e.Metadata(), Check: checkSame, Args: fileops.Args{"set": map[string]any{"title": "T"}}, Formats: []format.Format{format.MP4, format.FLAC}},
 		"merge":    {Action: e.Merge(), Check: judge, Formats: []format.Format{format.TS, format.AMR}},
 	} {
 		t.Run(name, func(t *testing.T) {
