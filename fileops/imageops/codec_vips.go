@@ -279,6 +279,11 @@ func finish(p *picture, t plan, turned bool) error {
 	if err := ground(p, t, l); err != nil {
 		return err
 	}
+	if t.mark != nil {
+		if err := p.draw(t.mark); err != nil {
+			return err
+		}
+	}
 	if t.meta == keepProfile {
 		return removeMetadata(p)
 	}

@@ -113,7 +113,7 @@ func (e *Engine) Name() string { return e.codec.name() }
 
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
-	return []fileops.Action{e.Convert(), e.Compress(), e.Rotate(), e.Thumbnail(), e.Metadata()}
+	return []fileops.Action{e.Convert(), e.Compress(), e.Rotate(), e.Thumbnail(), e.Metadata(), e.Watermark()}
 }
 
 // libvips describes the library without any probed data.
@@ -263,6 +263,7 @@ type plan struct {
 	flip   string // a value of flip, "" for none
 	frames []int
 
+	mark  *mark // drawn over the result; nil for none
 	sizes []int // of the pictures in an icon; nil means the usual ones
 
 	// background is the colour behind transparency. nil means white if the target has no

@@ -166,6 +166,71 @@ static int fw_reshape(void *in, int tall, int *frames, int n, int x, int y, int 
 	return failed;
 }
 
+// fw_text draws text, with the markup of Pango, as a mask of one band.
+static int fw_text(const char *text, int dpi, VipsImage **out) {
+	return vips_text(out, text, "font", "sans bold 48", "dpi", dpi, "align", VIPS_ALIGN_CENTRE, NULL);
+}
+
+static int fw_turn_mask(void *in, double angle, VipsImage **out) {
+	VipsImage *t;
+	if (vips_rotate(in, &t, angle, NULL))
+		return -1;
+	int failed = vips_cast_uchar(t, out, NULL);
+	g_object_unref(t);
+	return failed;
+}
+
+// fw_place puts a mask on a black page.
+static int fw_place(void *in, int x, int y, int width, int height, VipsImage **out) {
+	return vips_embed(in, out, x, y, width, height, "extend", VIPS_EXTEND_BLACK, NULL);
+}
+
+// fw_repeat repeats a mask, cuts off what is beyond the size, and repeats the result for
+// each frame.
+static int fw_repeat(void *in, int across, int down, int width, int height, int frames, VipsImage **out) {
+	VipsImage *t, *c;
+	if (vips_replicate(in, &t, across, down, NULL))
+		return -1;
+	int failed = vips_extract_area(t, &c, 0, 0, width, height, NULL);
+	g_object_unref(t);
+	if (failed)
+		return -1;
+	failed = vips_replicate(c, out, 1, frames, NULL);
+	g_object_unref(c);
+	return failed;
+}
+
+static void *fw_copy_field(VipsImage *in, const char *name, GValue *value, void *out) {
+	if (!vips_image_get_typeof(out, name))
+		vips_image_set(out, name, value);
+	return NULL;
+}
+
+// fw_ink_over blends a gray, opaque where the mask is 255, over an image of 8 or 16 bits.
+static int fw_ink_over(void *in, void *mask, double opacity, double gray, int alpha, VipsImage **out) {
+	VipsImage *v = in, *m = NULL, *u = NULL, *ink = NULL, *b = NULL;
+	double s = v->BandFmt == VIPS_FORMAT_USHORT ? 257 : 1;
+	double values[4];
+	for (int i = 0; i < v->Bands && i < 4; i++)
+		values[i] = (alpha && i == v->Bands - 1 ? 255 : gray) * s;
+	int failed = vips_linear1(mask, &m, opacity, 0, "uchar", TRUE, NULL);
+	if (!failed)
+		ink = vips_image_new_from_image(v, values, v->Bands);
+	failed = failed || !ink || vips_cast(ink, &u, v->BandFmt, NULL) || vips_ifthenelse(m, u, v, &b, "blend", TRUE, NULL) ||
+		vips_copy(b, out, "interpretation", v->Type, "xres", v->Xres, "yres", v->Yres, NULL);
+	if (m)
+		g_object_unref(m);
+	if (ink)
+		g_object_unref(ink);
+	if (u)
+		g_object_unref(u);
+	if (b)
+		g_object_unref(b);
+	if (!failed)
+		vips_image_map(v, fw_copy_field, *out);
+	return failed;
+}
+
 // fw_luma converts one or three bands to one band of 8 bits. It uses the weights of
 // ITU-R BT.601; libvips would use those of linear light.
 static int fw_luma(void *in, VipsImage **out) {
@@ -204,12 +269,6 @@ static void fw_set_profile(void *im, const void *data, size_t size) {
 	vips_image_set_blob_copy(im, VIPS_META_ICC_NAME, data, size);
 }
 
-static void *fw_copy_field(VipsImage *in, const char *name, GValue *value, void *out) {
-	if (!vips_image_get_typeof(out, name))
-		vips_image_set(out, name, value);
-	return NULL;
-}
-
 // fw_blank creates a black picture with the metadata of in.
 static VipsImage *fw_blank(void *in, int width, int height) {
 	VipsImage *im = in, *black, *out;
@@ -237,7 +296,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"image/color"
+	"math"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -247,6 +308,7 @@ import (
 
 	"github.com/davidbyttow/govips/v2/vips"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -598,6 +660,119 @@ func (p *picture) reshape(t plan) error {
 	}
 	return p.SetPageDelay(kept)
 }
+
+// draw draws a mark over each frame of p, which has one to four bands of 8 or 16 bits.
+func (p *picture) draw(m *mark) error {
+	w, h := p.Width(), p.PageHeight()
+	mask, err := textMask(m, w, h)
+	if err != nil {
+		return err
+	}
+	defer mask.Close()
+	step := func(fn func(in unsafe.Pointer, out **C.VipsImage) C.int) {
+		var out *C.VipsImage
+		if err != nil {
+			return
+		}
+		if fn(pointer(mask), &out) != 0 {
+			err = vipsError()
+			return
+		}
+		replace(mask, unsafe.Pointer(out))
+	}
+	mw, mh := mask.Width(), mask.Height()
+	across, down, cw, ch := 1, 1, w, h
+	x, y := m.place(mw, mh, w, h)
+	if m.position == "tile" {
+		x, y = mw/4, mh
+		cw, ch = mw+mw/2, 3*mh
+		across, down = (w+cw-1)/cw, (h+ch-1)/ch
+	}
+	step(func(in unsafe.Pointer, out **C.VipsImage) C.int {
+		return C.fw_place(in, C.int(x), C.int(y), C.int(cw), C.int(ch), out)
+	})
+	step(func(in unsafe.Pointer, out **C.VipsImage) C.int {
+		return C.fw_repeat(in, C.int(across), C.int(down), C.int(w), C.int(h), C.int(max(1, p.Height()/h)), out)
+	})
+	if err != nil {
+		return err
+	}
+	alpha := C.int(0)
+	if p.HasAlpha() {
+		alpha = 1
+	}
+	shift := max(1, mh/40)
+	var shadow *C.VipsImage
+	if C.fw_place(pointer(mask), C.int(shift), C.int(shift), C.int(mask.Width()), C.int(mask.Height()), &shadow) != 0 {
+		return vipsError()
+	}
+	defer C.fw_unref(unsafe.Pointer(shadow))
+	const black, white = 0, 255
+	for _, ink := range []struct {
+		mask unsafe.Pointer
+		gray C.double
+	}{{unsafe.Pointer(shadow), black}, {pointer(mask), white}} {
+		var out *C.VipsImage
+		if C.fw_ink_over(pointer(p.ImageRef), ink.mask, C.double(m.opacity), ink.gray, alpha, &out) != 0 {
+			return vipsError()
+		}
+		replace(p.ImageRef, unsafe.Pointer(out))
+	}
+	return nil
+}
+
+// textMask returns the text of m as a mask that fits into w × h pixels.
+func textMask(m *mark, w, h int) (*vips.ImageRef, error) {
+	text := C.CString(html.EscapeString(m.text))
+	defer C.free(unsafe.Pointer(text))
+	at := func(dpi int) (*vips.ImageRef, error) {
+		var out *C.VipsImage
+		if C.fw_text(text, C.int(dpi), &out) != 0 {
+			vipsError() // clears it
+			return nil, &fileops.ParamError{Param: "text", Reason: "has no visible characters"}
+		}
+		ref := wrap(unsafe.Pointer(out))
+		if angle := math.Atan2(float64(h), float64(w)) * -180 / math.Pi; m.position == "diagonal" {
+			var turned *C.VipsImage
+			if C.fw_turn_mask(pointer(ref), C.double(angle), &turned) != 0 {
+				ref.Close()
+				return nil, vipsError()
+			}
+			replace(ref, unsafe.Pointer(turned))
+		}
+		return ref, nil
+	}
+	dpi, target := 72, m.scale*float64(w)
+	for range 4 { // the size grows almost, but not exactly, with the resolution
+		mask, err := at(dpi)
+		if err != nil {
+			return nil, err
+		}
+		fit := min(target/float64(mask.Width()), 0.9*float64(h)/float64(mask.Height()))
+		if dpi == 1 || mask.Width() <= w && mask.Height() <= h && fit > 0.97 && fit < 1.03 {
+			if mask.Width() <= w && mask.Height() <= h {
+				return mask, nil
+			}
+			mask.Close()
+			return nil, &fileops.ParamError{Param: "text", Reason: "is too long for this picture"}
+		}
+		mask.Close()
+		next := max(1, int(math.Round(float64(dpi)*fit)))
+		if next == dpi {
+			next = max(1, dpi-1)
+		}
+		dpi = next
+	}
+	mask, err := at(dpi)
+	if err == nil && (mask.Width() > w || mask.Height() > h) {
+		mask.Close()
+		return nil, &fileops.ParamError{Param: "text", Reason: "is too long for this picture"}
+	}
+	return mask, err
+}
+
+// marks implements marker.
+func (c *vipsCodec) marks() bool { return hasOperation("text") }
 
 // resize scales samples without regard to their meaning.
 func (p *picture) resize(width, height int) error {
