@@ -81,7 +81,7 @@ func refused(t *testing.T, c matrix.Cell, name string, content []byte, codes []s
 	if c.Spec.Joint {
 		in = append(in, specimen.Of(t, c.From))
 	}
-	out, err := perform(t, c.Action, with(required(c.Schema), c.Param, c.Value), in...)
+	out, err := perform(t, c.Action, plain(c), in...)
 	if err == nil && pass {
 		for _, p := range out {
 			decodes(t, p)
@@ -197,7 +197,7 @@ func TestLocked(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%s/%s", c.Action, c.From, c.Value), func(t *testing.T) {
 			t.Parallel()
 			f := specimen.Locked(t, c.From, password)
-			args := with(required(c.Schema), c.Param, c.Value)
+			args := plain(c)
 			switch c.Action {
 			case "unlock", "reset_password":
 				_, err := perform(t, c.Action, args, specimen.Of(t, c.From))
@@ -296,7 +296,7 @@ func TestUprightAndClear(t *testing.T) {
 			if c.From == format.PNG {
 				f, want.clear = specimen.Translucent(t), true
 			}
-			out, err := perform(t, "convert", fileops.Args{"convert_to": c.Value}, f)
+			out, err := perform(t, "convert", plain(c), f)
 			systest.NoError(t, err)
 			judgePicture(t, out, want)
 			if b, err := os.ReadFile(out[0]); err != nil || c.From == format.JPG && bytes.Contains(b, []byte("Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06")) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
@@ -437,6 +438,17 @@ func required(s fileops.Schema) fileops.Args {
 			}
 		}
 	}
+	return args
+}
+
+// plain returns the arguments of c without optional parameters, but for one that changes the file if
+// it keeps its format or sets metadata.
+func plain(c matrix.Cell) fileops.Args {
+	args := with(required(c.Schema), c.Param, c.Value)
+	if c.Action == "metadata" {
+		args["set"] = map[string]any{"title": newTitle}
+	}
+	maps.Copy(args, fileopstest.Changing(fileops.Accept{Params: c.Schema, Changes: c.Changes}))
 	return args
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
@@ -81,7 +79,7 @@ func covered(leaves []leaf) map[string]bool {
 			if !given {
 				v = p.Default
 			}
-			if p.Name != c.Param && slices.Contains(listedValues(p), v) {
+			if p.Name != c.Param && slices.Contains(valuesOf(c, p), v) {
 				out[valueKey(c, p.Name, v)] = true
 			}
 		}
@@ -162,7 +160,7 @@ func listed(t *testing.T) map[string]bool {
 	}
 	for _, c := range cells {
 		for _, p := range c.Schema {
-			for _, v := range listedValues(p) {
+			for _, v := range valuesOf(c, p) {
 				if p.Name != c.Param {
 					out[valueKey(c, p.Name, v)] = true
 				}
@@ -185,6 +183,12 @@ func listedValues(p fileops.Param) []any {
 		out = append(out, true, false)
 	}
 	return out
+}
+
+// valuesOf returns the listed values of a parameter of c that make a difference: without the default
+// of one that has to change the file.
+func valuesOf(c matrix.Cell, p fileops.Param) []any {
+	return slices.DeleteFunc(listedValues(p), func(v any) bool { return slices.Contains(c.Changes, p.Name) && v == p.Default })
 }
 
 // valueKey names a parameter value of one entry of an action, for any format.
@@ -224,11 +228,7 @@ func (l leaf) named(format string, a ...any) leaf {
 // format. An action that joins files gets two files of one format, and once for each entry all
 // formats that it can join.
 func plainLeaves(c matrix.Cell, seen counter) []leaf {
-	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
-	maps.Copy(l.args, fileopstest.Changing(fileops.Accept{Params: c.Schema, Changes: c.Changes}))
-	if c.Action == "metadata" {
-		l.args["set"] = map[string]any{"title": newTitle}
-	}
+	l := leaf{cell: c, in: []format.Format{c.From}, args: plain(c)}
 	switch {
 	case c.From == format.Any:
 		var out []leaf

@@ -30,6 +30,7 @@ func TestServiceLists(t *testing.T) {
 			Actions map[string]struct {
 				Engines    []string
 				Parameters map[string]any
+				SameFormat []string `json:"same_format"`
 			}
 		}
 	}
@@ -68,6 +69,9 @@ func TestServiceLists(t *testing.T) {
 			}
 			for _, v := range values {
 				got[key(action, from, v.(string))] = true
+			}
+			if len(a.SameFormat) > 0 {
+				got[key(action, from, f.Ext)] = true
 			}
 		}
 	}
