@@ -136,6 +136,9 @@ func (r *Registry) Schema(name string, f format.Format) (s Schema, ok bool) {
 func (r *Registry) Changes(name string, f format.Format) []string {
 	var out []string
 	for _, acc := range r.entries(name, f) {
+		if d, ok := acc.Params.selector(); !ok || !slices.Contains(d.Enum, string(f)) {
+			continue // it has no target, such as metadata
+		}
 		for _, c := range acc.Changes {
 			if !slices.Contains(out, c) {
 				out = append(out, c)
