@@ -33,7 +33,7 @@ const (
 //   - remove: names of tags, "cover", "chapters", or "all" for these and every other tag.
 //     Removal comes first. The languages of tracks stay.
 //
-// Tags that the format of the file cannot hold are refused.
+// Tags that the format of the file cannot hold are refused. 3gp is left out.
 func (e *Engine) Metadata() fileops.Action {
 	spec := fileops.Spec{
 		Name: "metadata", Engine: e.name(), Family: "media",
@@ -41,7 +41,8 @@ func (e *Engine) Metadata() fileops.Action {
 	}
 	var formats []format.Format
 	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
-		if t, ok := e.targets[f]; ok && (t.kind == audio || t.kind == video) && t.holdsTag("title") {
+		// ffmpeg writes the tags of 3gp, but does not read them.
+		if t, ok := e.targets[f]; ok && f != format.ThGP && (t.kind == audio || t.kind == video) && t.holdsTag("title") {
 			formats = append(formats, f)
 		}
 	}
