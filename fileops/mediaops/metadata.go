@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,7 +159,7 @@ func (e *Engine) metadata(ctx context.Context, job *fileops.Job) error {
 			return err
 		}
 		if err := edit.verify(m, kept, res); err != nil {
-			return fileops.Fail(fileops.ErrEngine, err, "")
+			return err
 		}
 		o := outcome{to: in.Format(), target: t, kept: kept}
 		if edit.cover {
@@ -225,7 +224,7 @@ func (e *Engine) retag(m *media, kept []stream, t target, edit tagEdit, path str
 	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
 }
 
-// verify fails if res is not m with the change.
+// verify fails if res is not m with the change. A file that declares more than it holds is damaged.
 func (edit tagEdit) verify(m *media, kept []stream, res *media) error {
 	shape := func(streams []stream) (out []string) {
 		for _, s := range streams {
@@ -237,14 +236,17 @@ func (edit tagEdit) verify(m *media, kept []stream, res *media) error {
 		return out
 	}
 	if a, b := shape(kept), shape(res.streams); !slices.Equal(a, b) {
-		return fmt.Errorf("unexpected result: streams %v became %v", a, b)
+		return unexpected("streams %v became %v", a, b)
 	}
-	if math.Abs(res.duration-m.duration) > max(0.5, m.duration/50) {
-		return fmt.Errorf("unexpected result: %.2f seconds became %.2f", m.duration, res.duration)
+	switch more := res.duration - m.duration; {
+	case more < -max(0.5, m.duration/50):
+		return fileops.Fail(fileops.ErrCorruptInput, nil, "only %.1f of %.1f seconds can be read", res.duration, m.duration)
+	case more > max(0.5, m.duration/50):
+		return unexpected("%.2f seconds became %.2f", m.duration, res.duration)
 	}
 	for name, want := range edit.set {
 		if got := strings.TrimSpace(res.tags[name]); got != want && !strings.HasPrefix(got, want) && (want == "" || !sameText(got, want)) {
-			return fmt.Errorf("unexpected result: the tag %s is %q", name, got)
+			return unexpected("the tag %s is %q", name, got)
 		}
 	}
 	return nil

@@ -225,6 +225,11 @@ func (e *Engine) loudness(ctx context.Context, job *fileops.Job, m *media, t tar
 	return l, err
 }
 
+// unexpected is the error of a result that is not what was requested.
+func unexpected(f string, a ...any) error {
+	return fileops.Fail(fileops.ErrEngine, fmt.Errorf("unexpected result: "+f, a...), "")
+}
+
 // verify fails if the result at path is not what r requests.
 func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r request, o outcome, path string) error {
 	t := o.target
@@ -235,14 +240,11 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 	if err != nil {
 		return err
 	}
-	wrong := func(f string, a ...any) error {
-		return fileops.Fail(fileops.ErrEngine, fmt.Errorf("unexpected result: "+f, a...), "")
-	}
 	want, long, frame := m.duration, res.duration, 0.1
 	if t.kind == video {
 		vs := res.videos()
 		if len(vs) != 1 {
-			return wrong("%d videos", len(vs))
+			return unexpected("%d videos", len(vs))
 		}
 		v := m.videos()[0]
 		w, h := v.size()
@@ -251,10 +253,10 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 			w, h = float64(ww), float64(hh)
 		}
 		if gw, gh := vs[0].size(); math.Abs(gw-w) > 1 || math.Abs(gh-h) > 1 {
-			return wrong("%g × %g pixels instead of %g × %g", gw, gh, w, h)
+			return unexpected("%g × %g pixels instead of %g × %g", gw, gh, w, h)
 		}
 		if n := len(t.soundTracks(m, plan{plain: o.plain})); len(res.audios()) != n {
-			return wrong("%d sound tracks instead of %d", len(res.audios()), n)
+			return unexpected("%d sound tracks instead of %d", len(res.audios()), n)
 		}
 		if d := v.length(); d > 0 {
 			want = d
@@ -277,7 +279,7 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 			frame = max(frame, 0.15)
 		}
 	} else if len(res.audios()) != 1 {
-		return wrong("%d sound tracks", len(res.audios()))
+		return unexpected("%d sound tracks", len(res.audios()))
 	}
 	switch o.to {
 	case "mpeg", "aac": // they declare no duration
@@ -287,7 +289,7 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 		return nil
 	}
 	if long > want+frame || res.duration > r.length(m.duration)+max(frame, 0.15) || m.declared(o.kept) > 0 && long < want-frame && !o.encoded {
-		return wrong("%.3f seconds instead of %.3f", long, want)
+		return unexpected("%.3f seconds instead of %.3f", long, want)
 	}
 	return nil
 }
