@@ -397,6 +397,9 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 		} else if l.in[0] == format.SVG { // drawings fill the box
 			want.w, want.h = 256, 192
 		}
+	case "fill_form":
+		want.pages++
+		want.words = append(want.words, "Filled")
 	case "compress":
 		want.extreme = l.cell.Value == "extreme_compression"
 	case "zip":

@@ -96,7 +96,33 @@ func input(t testing.TB, action string, f format.Format) *fileops.File {
 	if action == "unlock" || action == "reset_password" {
 		return specimen.Locked(t, f, password)
 	}
+	if action == "fill_form" {
+		return withField(t, specimen.Of(t, f))
+	}
 	return specimen.Of(t, f)
+}
+
+// withField returns a PDF file with one more page, which has the text field "name".
+func withField(t testing.TB, f *fileops.File) *fileops.File {
+	t.Helper()
+	const form = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[4 0 R]/DA(/F1 12 Tf 0 g)>>>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj " +
+		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Annots[4 0 R]>>endobj 4 0 obj<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(name)/Rect[20 100 200 130]>>endobj\n" +
+		"trailer<</Root 1 0 R/Size 5>>\nstartxref\n0\n%%EOF"
+	return performed(t, "merge", "form.pdf", f, fileops.Bytes("field.pdf", []byte(form)))
+}
+
+// performed returns the first result of an action without parameters.
+func performed(t testing.TB, action, name string, in ...*fileops.File) *fileops.File {
+	t.Helper()
+	out, err := perform(t, action, nil, in...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileops.Bytes(name, b)
 }
 
 // A record stores the duration of each run.
