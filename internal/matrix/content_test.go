@@ -238,7 +238,7 @@ func subtitled(t testing.TB, f format.Format) *fileops.File {
 // bookmarked returns a PDF file with a bookmark, as merge makes them.
 func bookmarked(t testing.TB, f *fileops.File) *fileops.File {
 	t.Helper()
-	return performed(t, "merge", "bookmarked.pdf", f, f)
+	return performed(t, "merge", nil, "bookmarked.pdf", f, f)
 }
 
 // smallSide returns a side length to which every picture is reduced.
@@ -352,7 +352,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files
 			return trial{value: password}
 		}
-		return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
+		return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File {
+			if c.Action == "fill_form" {
+				return performed(t, "lock", fileops.Args{"password": password}, "locked.pdf", withField(t, specimen.Of(t, f)))
+			}
+			return specimen.Locked(t, f, password)
+		}}
 	case "encoding":
 		// It has all characters of the specimens, and is not detected in them.
 		return trial{value: "gb18030", input: func(t testing.TB, f format.Format) *fileops.File {
