@@ -118,6 +118,9 @@ func Merge(convert ...fileops.Action) fileops.Action { return Tools{}.Merge(conv
 // ExtractPages is [Tools.ExtractPages] in pure Go.
 func ExtractPages() fileops.Action { return Tools{}.ExtractPages() }
 
+// ConvertPages is [Tools.ConvertPages] in pure Go.
+func ConvertPages() fileops.Action { return Tools{}.ConvertPages() }
+
 // Split is [Tools.Split] in pure Go.
 func Split() fileops.Action { return Tools{}.Split() }
 
