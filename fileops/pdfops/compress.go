@@ -1,6 +1,7 @@
 package pdfops
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/filewright/filewright/fileops"
@@ -59,10 +60,10 @@ type Renderer interface {
 //
 // A signed file is returned unchanged, because any change breaks the signature.
 // So is a file that would shrink by less than 3 %. An encrypted file that opens
-// without a password is compressed like any other. Its result is not encrypted
-// and has no restrictions.
+// without a password, or with the parameter "password", is compressed like any
+// other. A result that is smaller is not encrypted and has no restrictions.
 func (t Tools) Compress() fileops.Action {
-	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{fileops.Compression("How much quality may be given up for a smaller file.")})
+	spec := t.pageSpec("compress", "Makes a PDF file smaller.", fileops.Compression("How much quality may be given up for a smaller file."))
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		f := job.Input()
 		original, err := f.ReadAll(pdf.MaxFile)
@@ -74,12 +75,19 @@ func (t Tools) Compress() fileops.Action {
 			return err
 		}
 		var encrypted, incomplete bool
+		plain, err := t.unlocked(ctx, job, f, original)
+		if err != nil {
+			return err
+		}
+		if plain != nil {
+			original, encrypted = plain, true
+		}
 		path, err := compress.Job{
 			Original: original,
 			Load: func() (*pdf.Document, error) {
 				d, err := t.loadData(ctx, job, f, original, "the file")
 				if err == nil {
-					encrypted, incomplete = d.Encrypted, d.Incomplete()
+					encrypted, incomplete = encrypted || d.Encrypted, d.Incomplete()
 				}
 				return d, err
 			},
@@ -96,4 +104,24 @@ func (t Tools) Compress() fileops.Action {
 		warnLosses(job, encrypted, incomplete, "the file")
 		return job.Best(f, path)
 	})
+}
+
+// unlocked returns a file without its encryption if it needs the password of the job,
+// else nil: the Renderer knows no passwords.
+func (t Tools) unlocked(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte) ([]byte, error) {
+	if !job.Params.Has("password") {
+		return nil, nil
+	}
+	if sec, err := pdf.FindSecurity(ctx, data); err != nil || sec == nil {
+		return nil, nil // loading tells what is wrong
+	} else if _, open := sec.Open(nil); open {
+		return nil, nil
+	}
+	d, err := t.loadData(ctx, job, f, data, "the file")
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = d.Write(&b, d.IsPDFA1(), nil)
+	return b.Bytes(), err
 }

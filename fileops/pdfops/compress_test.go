@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -407,5 +408,19 @@ func BenchmarkFromImages(b *testing.B) {
 	b.SetBytes(in.Size())
 	for b.Loop() {
 		run(b, pdfops.FromImages(), toPDF(), in)
+	}
+}
+
+// A file that needs a password is compressed with it.
+func TestCompressWithPassword(t *testing.T) {
+	t.Parallel()
+	in := pdf("a.pdf", encrypted(t, simple("x"), "0pensesame", "owner", "256"))
+	fails(t, fileops.ErrPasswordRequired, pdfops.Compress(), nil, in)
+	fails(t, fileops.ErrWrongPassword, pdfops.Compress(), fileops.Args{"password": "wrong"}, in)
+	big := encryptedWith(t, simple(strings.Repeat("text ", 4000)), []string{"--compress-streams=n"}, "0pensesame", "owner", "256")
+	out, warnings := withWarnings(t, pdfops.Compress(), fileops.Args{"password": "0pensesame"}, pdf("a.pdf", big))
+	sound(t, out)
+	if !slices.Equal(warnings, []string{fileops.WarnProtectionRemoved}) || out.Size() >= int64(len(big)) {
+		t.Errorf("warnings %q, from %d to %d bytes", warnings, len(big), out.Size())
 	}
 }

@@ -27,40 +27,55 @@ func (t Tools) Flatten() fileops.Action {
 		if err != nil {
 			return err
 		}
-		catalog := d.Catalog()
-		form := d.Dict(catalog["AcroForm"])
-		if form["XFA"] != nil {
+		if d.Dict(d.Catalog()["AcroForm"])["XFA"] != nil {
 			job.Warn(fileops.WarnContentDropped, "the XFA form of the file was left out; its fields became content")
 		}
-		maker := appearance.New(d)
-		maker.Form(ctx, form)
-		if err := maker.Finish(); err != nil {
+		if err := t.drawFields(ctx, job, d); err != nil {
 			return err
 		}
-		if n := maker.Missed(); n > 0 {
-			job.Warn(fileops.WarnFontsSubstituted, "form fields have %d characters that no font has", n)
-		}
-		f := newFlattener(d)
-		for i, p := range pages {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			f.page(p)
-			job.Progress(0.9 * float64(i+1) / float64(len(pages)))
-		}
-		f.finish()
-		if f.left > 0 {
-			job.Warn(fileops.WarnContentDropped, "%d annotations have no appearance of their own; they were not changed", f.left)
-		}
-		for _, key := range []string{"AcroForm", "Perms", "DSS"} {
-			delete(catalog, key)
-		}
-		if names := d.Dict(catalog["Names"]); names["JavaScript"] != nil {
-			delete(names, "JavaScript") // scripts of fields that no longer exist
-			job.Warn(fileops.WarnScriptNotRun, "the scripts of the form were left out")
+		if err := flatten(ctx, job, d, pages); err != nil {
+			return err
 		}
 		return writePure(job, d, d.IsPDFA1(), nil)
 	})
+}
+
+// drawFields makes the appearances of form fields that have none.
+func (t Tools) drawFields(ctx context.Context, job *fileops.Job, d *pdf.Document) error {
+	maker := appearance.New(d, t.fonts())
+	maker.Form(ctx, d.Dict(d.Catalog()["AcroForm"]))
+	if err := maker.Finish(); err != nil {
+		return err
+	}
+	if n := maker.Missed(); n > 0 {
+		job.Warn(fileops.WarnFontsSubstituted, "form fields have %d characters that no font has", n)
+	}
+	return nil
+}
+
+// flatten makes annotations part of the pages, and removes the form.
+func flatten(ctx context.Context, job *fileops.Job, d *pdf.Document, pages []pdf.Page) error {
+	f := newFlattener(d)
+	for i, p := range pages {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		f.page(p)
+		job.Progress(0.9 * float64(i+1) / float64(len(pages)))
+	}
+	f.finish()
+	if f.left > 0 {
+		job.Warn(fileops.WarnContentDropped, "%d annotations have no appearance of their own; they were not changed", f.left)
+	}
+	catalog := d.Catalog()
+	for _, key := range []string{"AcroForm", "Perms", "DSS"} {
+		delete(catalog, key)
+	}
+	if names := d.Dict(catalog["Names"]); names["JavaScript"] != nil {
+		delete(names, "JavaScript") // scripts of fields that no longer exist
+		job.Warn(fileops.WarnScriptNotRun, "the scripts of the form were left out")
+	}
+	return nil
 }
 
 // A flattener draws annotations on their pages.

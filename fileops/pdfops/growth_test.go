@@ -67,3 +67,42 @@ func TestSharedObjects(t *testing.T) {
 		})
 	}
 }
+
+// Fields that share their widgets, choices or values are not gone through once for each
+// of them.
+func TestSharedFields(t *testing.T) {
+	t.Parallel()
+	many := systest.Scale(20_000, 10_000)
+	repeat := func(format string, n int) string { return strings.Repeat(format, n) }
+	values := make(map[string]any)
+	for i := range 5_000 {
+		values[fmt.Sprint("f", i)] = "x"
+	}
+	var named strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&named, "<</T(f%d)/FT/Ch/Ff 131072/Opt 4 0 R/Kids 5 0 R>>", i)
+	}
+	file := func(fields string, more ...string) []byte {
+		return handmade("1.7", append([]string{
+			"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[" + fields + "]>>>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>",
+		}, more...)...)
+	}
+	for name, tt := range map[string]struct {
+		in     []byte
+		fields map[string]any
+		reason string // "" if the form is filled in
+	}{
+		"kids":    {file(repeat("<</T(a)/FT/Tx/Kids 4 0 R>>", many), "["+repeat("<</Subtype/Widget/Rect[0 0 9 9]>>", many)+"]"), map[string]any{"a": "x"}, "too large"},
+		"nested":  {file(repeat("<</T(a)/FT/Tx/Kids 4 0 R>>", many), "["+repeat("<</T(b)/Rect[0 0 9 9]>>", many)+"]"), map[string]any{"a.b": "x"}, "too large"},
+		"names":   {file(repeat("<</T(a)/FT/Tx>>", many)), map[string]any{"a": strings.Repeat("long ", 1000)}, "too large"},
+		"choices": {file(named.String(), "["+repeat("(x)", many)+"]", "[]"), values, "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := try(t.Context(), t, pdfops.FillForm(), fileops.Args{"fields": tt.fields}, pdf("a.pdf", tt.in))
+			if (err != nil) != (tt.reason != "") || err != nil && !strings.Contains(err.Error(), tt.reason) {
+				t.Errorf("error %v, want %q", err, tt.reason)
+			}
+		})
+	}
+}

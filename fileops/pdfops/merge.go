@@ -59,7 +59,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			}
 			return job.Keep(job.Input().Named(mergedName))
 		}
-		m := newMerger(t.Limits)
+		m := newMerger(t.Limits, t.fonts())
 		for i, f := range job.Inputs {
 			parts, err := t.asPDF(ctx, job, by, f)
 			if err != nil {
@@ -220,12 +220,12 @@ type merger struct {
 	inputs  int
 }
 
-func newMerger(bounds Limits) *merger {
+func newMerger(bounds Limits, fonts []string) *merger {
 	out := pdf.New()
 	return &merger{
 		bounds: bounds,
 		out:    out, tags: newMergedTags(out), names: make(map[string]*nameTree), dests: types.Dict{},
-		form: newMergedForm(out), layers: newMergedLayers(), arrays: make(map[string]types.Array),
+		form: newMergedForm(out, fonts), layers: newMergedLayers(), arrays: make(map[string]types.Array),
 	}
 }
 

@@ -23,8 +23,8 @@ type mergedForm struct {
 	signed    bool
 }
 
-func newMergedForm(out *pdf.Document) *mergedForm {
-	return &mergedForm{maker: appearance.New(out), resources: types.Dict{}, titles: make(map[string]bool)}
+func newMergedForm(out *pdf.Document, fonts []string) *mergedForm {
+	return &mergedForm{maker: appearance.New(out, fonts), resources: types.Dict{}, titles: make(map[string]bool)}
 }
 
 func (f *mergedForm) add(ctx context.Context, d *pdf.Document, form types.Dict) {

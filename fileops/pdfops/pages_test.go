@@ -299,3 +299,17 @@ func TestPagesOfEncryptedFiles(t *testing.T) {
 		}
 	}
 }
+
+// convert keeps the format if it takes pages, and only then.
+func TestConvertPages(t *testing.T) {
+	t.Parallel()
+	in := numberedPages(t, 4)
+	out := run(t, pdfops.ConvertPages(), fileops.Args{"convert_to": "pdf", "pages": "-1,2"}, in)
+	sound(t, out)
+	if got := pageTexts(t, out); !slices.Equal(got, []string{"4", "2"}) {
+		t.Errorf("pages %q", got)
+	}
+	if msg := fails(t, fileops.ErrParameter, pdfops.ConvertPages(), fileops.Args{"convert_to": "pdf"}, in); !strings.Contains(msg, "pages") {
+		t.Error(msg)
+	}
+}

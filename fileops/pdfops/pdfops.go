@@ -1,6 +1,6 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
 // reset_password, merge, compress, extract_pages, split, rotate, flatten,
-// page_numbers, watermark, ocr, and convert from images.
+// page_numbers, watermark, fill_form, ocr, and convert from images.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -118,6 +118,9 @@ func Merge(convert ...fileops.Action) fileops.Action { return Tools{}.Merge(conv
 // ExtractPages is [Tools.ExtractPages] in pure Go.
 func ExtractPages() fileops.Action { return Tools{}.ExtractPages() }
 
+// ConvertPages is [Tools.ConvertPages] in pure Go.
+func ConvertPages() fileops.Action { return Tools{}.ConvertPages() }
+
 // Split is [Tools.Split] in pure Go.
 func Split() fileops.Action { return Tools{}.Split() }
 
@@ -132,6 +135,9 @@ func PageNumbers() fileops.Action { return Tools{}.PageNumbers() }
 
 // Watermark is [Tools.Watermark] in pure Go.
 func Watermark() fileops.Action { return Tools{}.Watermark() }
+
+// FillForm is [Tools.FillForm] in pure Go.
+func FillForm() fileops.Action { return Tools{}.FillForm() }
 
 // FromImages is [Tools.FromImages] in pure Go.
 func FromImages() fileops.Action { return Tools{}.FromImages() }

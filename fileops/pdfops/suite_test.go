@@ -29,6 +29,7 @@ func TestSuite(t *testing.T) {
 			"flatten":  {Action: tools.Flatten(), Fixture: sample},
 			"numbers":  {Action: tools.PageNumbers(), Fixture: sample},
 			"mark":     {Action: tools.Watermark(), Fixture: sample, Args: fileops.Args{"text": "Draft"}},
+			"fill":     {Action: tools.FillForm(), Fixture: sample, Args: fileops.Args{"fields": map[string]any{"field": "filled"}}},
 			"rotate":   {Action: tools.Rotate(), Fixture: sample, Args: fileops.Args{"angle": 90}},
 			"compress": {Action: tools.Compress(), Fixture: sample},
 			"merge":    {Action: tools.Merge(tools.FromImages()), Fixture: sample},

@@ -61,6 +61,7 @@ func TestEverythingIsFound(t *testing.T) {
 		"convert",
 		"extract",
 		"extract_pages",
+		"fill_form",
 		"flatten",
 		"lock",
 		"merge",

@@ -48,10 +48,11 @@ var arrows = map[string][]string{
 	// engines: independent of each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress", "fileops/pdfops/internal/appearance",
-		"fileops/pdfops/internal/excerpt", "fileops/pdfops/internal/typeset", "internal/pagelist"},
+		"fileops/pdfops/internal/excerpt", "fileops/pdfops/internal/typeset", "fileops/pdfops/internal/fields", "internal/pagelist"},
 	"fileops/pdfops/internal/typeset":    {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile"},
 	"fileops/pdfops/internal/excerpt":    {"fileops/pdfops/internal/pdf"},
-	"fileops/pdfops/internal/appearance": {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile"},
+	"fileops/pdfops/internal/appearance": {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/typeset"},
+	"fileops/pdfops/internal/fields":     {"fileops/pdfops/internal/pdf"},
 	"fileops/pdfops/internal/pdf":        {},
 	"fileops/pdfops/internal/compress": {"fileops", "fileops/raster", "internal/imagefile", "internal/worktime",
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},

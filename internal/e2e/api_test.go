@@ -186,6 +186,7 @@ func TestSupportedOperation(t *testing.T) {
 		"compress",
 		"convert",
 		"extract_pages",
+		"fill_form",
 		"flatten",
 		"lock",
 		"merge",

@@ -238,15 +238,7 @@ func subtitled(t testing.TB, f format.Format) *fileops.File {
 // bookmarked returns a PDF file with a bookmark, as merge makes them.
 func bookmarked(t testing.TB, f *fileops.File) *fileops.File {
 	t.Helper()
-	out, err := perform(t, "merge", nil, f, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(out[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fileops.Bytes("bookmarked.pdf", b)
+	return performed(t, "merge", nil, "bookmarked.pdf", f, f)
 }
 
 // smallSide returns a side length to which every picture is reduced.
@@ -303,6 +295,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 				c.w, c.h = c.w*72/96, c.h*72/96
 			}
 		}}
+	case "fields":
+		return trial{value: map[string]any{"name": "Lovelace"}, effect: func(c *content) { c.words[len(c.words)-1] = "Lovelace" }}
 	case "text":
 		return trial{value: "Draft", effect: func(c *content) { c.words = append(c.words, "Draft") }}
 	case "opacity":
@@ -358,7 +352,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files
 			return trial{value: password}
 		}
-		return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
+		return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File {
+			if c.Action == "fill_form" {
+				return performed(t, "lock", fileops.Args{"password": password}, "locked.pdf", withField(t, specimen.Of(t, f)))
+			}
+			return specimen.Locked(t, f, password)
+		}}
 	case "encoding":
 		// It has all characters of the specimens, and is not detected in them.
 		return trial{value: "gb18030", input: func(t testing.TB, f format.Format) *fileops.File {
@@ -430,6 +429,8 @@ func required(s fileops.Schema) fileops.Args {
 			args[p.Name] = password
 		case "pages":
 			args[p.Name] = "1-"
+		case "fields":
+			args[p.Name] = map[string]any{"name": "Filled"}
 		case "text":
 			args[p.Name] = "Secret"
 		default:

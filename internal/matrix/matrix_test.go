@@ -96,7 +96,46 @@ func input(t testing.TB, action string, f format.Format) *fileops.File {
 	if action == "unlock" || action == "reset_password" {
 		return specimen.Locked(t, f, password)
 	}
+	if action == "fill_form" {
+		return withField(t, specimen.Of(t, f))
+	}
 	return specimen.Of(t, f)
+}
+
+// withField returns a PDF file with one more page, which has the text field "name".
+func withField(t testing.TB, f *fileops.File) *fileops.File {
+	t.Helper()
+	var form strings.Builder
+	form.WriteString("%PDF-1.4\n")
+	var offsets []int
+	for i, o := range []string{
+		"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[4 0 R]/DA(/F1 12 Tf 0 g)>>>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Annots[4 0 R]>>", "<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(name)/Rect[20 100 200 130]>>",
+	} {
+		offsets = append(offsets, form.Len())
+		fmt.Fprintf(&form, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	start := form.Len()
+	form.WriteString("xref\n0 5\n0000000000 65535 f \n")
+	for _, o := range offsets {
+		fmt.Fprintf(&form, "%010d 00000 n \n", o)
+	}
+	fmt.Fprintf(&form, "trailer\n<</Root 1 0 R/Size 5>>\nstartxref\n%d\n%%%%EOF\n", start)
+	return performed(t, "merge", nil, "form.pdf", f, fileops.Bytes("field.pdf", []byte(form.String())))
+}
+
+// performed returns the first result of an action.
+func performed(t testing.TB, action string, args fileops.Args, name string, in ...*fileops.File) *fileops.File {
+	t.Helper()
+	out, err := perform(t, action, args, in...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileops.Bytes(name, b)
 }
 
 // A record stores the duration of each run.

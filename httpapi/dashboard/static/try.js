@@ -67,6 +67,7 @@ const titles = {
   page_numbers: "Number pages",
   watermark: "Add watermark",
   flatten: "Flatten",
+  fill_form: "Fill in form",
   extract: "Extract files",
   ocr: "Recognize text",
 };

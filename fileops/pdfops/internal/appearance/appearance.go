@@ -2,13 +2,14 @@
 // streams for widgets that have none, or whose document asks viewers to make
 // them (ISO 32000-2, 12.7.4.3).
 //
-//	m := appearance.New(doc)
+//	m := appearance.New(doc, typeset.HostFonts())
 //	m.Form(doc.Dict(doc.Catalog()["AcroForm"]))
 //	err := m.Finish()
 //
 // Text is drawn in the font of the field. Characters that this font lacks are
 // drawn in an embedded one, in ZapfDingbats, or in a font of East Asia that
-// viewers supply.
+// viewers supply. A text with other characters is drawn in embedded fonts of the
+// host, see package typeset.
 package appearance
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
+	"github.com/filewright/filewright/fileops/pdfops/internal/typeset"
 )
 
 // A Maker makes the appearances of the forms of a document.
@@ -29,6 +31,8 @@ type Maker struct {
 	latin  *embedded
 	faces  map[types.Object]*face
 	missed map[rune]bool
+	dirs   []string // with fonts of the host
+	host   *typeset.Setter
 
 	// Of the current form.
 	ctx   context.Context
@@ -48,9 +52,9 @@ func (m *Maker) spend(n int) bool {
 	return m.work > 0 && m.ctx.Err() == nil
 }
 
-// New returns a maker for a document.
-func New(d *pdf.Document) *Maker {
-	m := &Maker{doc: d, faces: make(map[types.Object]*face), missed: make(map[rune]bool), work: mostWork, latin: &embedded{}}
+// New returns a maker for a document. dirs are directories with fonts of the host.
+func New(d *pdf.Document, dirs []string) *Maker {
+	m := &Maker{doc: d, dirs: dirs, faces: make(map[types.Object]*face), missed: make(map[rune]bool), work: mostWork, latin: &embedded{}}
 	m.spare = append([]*face{m.latin.face(d), dingbats(d)}, eastern(d)...)
 	return m
 }

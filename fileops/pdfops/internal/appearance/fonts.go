@@ -336,8 +336,13 @@ func (e *embedded) face(d *pdf.Document) *face {
 	}
 }
 
-// Finish adds the embedded font, if a form uses it.
+// Finish adds the embedded fonts that the forms use.
 func (m *Maker) Finish() error {
+	if m.host != nil {
+		if err := m.host.Finish(); err != nil {
+			return err
+		}
+	}
 	e, d := m.latin, m.doc
 	if !e.used {
 		return nil

@@ -1,12 +1,14 @@
 package appearance
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
+	"github.com/filewright/filewright/fileops/pdfops/internal/typeset"
 )
 
 // A frame is the box of a widget, upright for its reader.
@@ -267,16 +269,35 @@ func (m *Maker) wrap(s string, st style, room float64) [][]run {
 	return out
 }
 
-// A run is a part of a text in one font.
+// A run is a part of a text in one font, or a shaped text.
 type run struct {
-	face  *face
-	codes []byte
-	width float64 // at size 1
+	face   *face
+	codes  []byte
+	width  float64 // at size 1
+	shaped *typeset.Line
+	host   *typeset.Setter // of shaped
 }
 
 // runs divides a text by fonts. It drops characters that no font has.
 func (m *Maker) runs(s string, st style) []run {
-	var out []run
+	out, missed := m.divide(s, st)
+	if len(missed) == 0 {
+		return out
+	}
+	if m.host == nil {
+		m.host = typeset.New(m.doc, m.dirs)
+	}
+	if line, err := m.host.Line(s); err == nil && m.spend(10*len(s)) {
+		return []run{{width: line.Width, shaped: &line, host: m.host}}
+	}
+	for _, r := range missed {
+		m.missed[r] = true
+	}
+	return out
+}
+
+// divide divides a text by fonts. It also returns characters that no font has.
+func (m *Maker) divide(s string, st style) (out []run, missed []rune) {
 	for _, r := range s {
 		if r == '\t' {
 			r = ' '
@@ -284,7 +305,7 @@ func (m *Maker) runs(s string, st style) []run {
 		f, code, wide := m.pick(r, st.face)
 		if f == nil {
 			if r >= ' ' {
-				m.missed[r] = true
+				missed = append(missed, r)
 			}
 			continue
 		}
@@ -295,7 +316,7 @@ func (m *Maker) runs(s string, st style) []run {
 		last.codes = append(last.codes, code...)
 		last.width += wide
 	}
-	return out
+	return out, missed
 }
 
 // pick returns the first font that has a character.
@@ -325,6 +346,14 @@ func (c *content) text(runs []run, st style, size, x, y float64) {
 	}
 	c.printf("BT %s %s %s Td", st.colour, num(x), num(y))
 	for _, r := range runs {
+		if r.shaped != nil {
+			c.buf = r.host.Append(append(c.buf, ' '), *r.shaped, size, func(font types.IndirectRef) string {
+				name := fmt.Sprint("Host", font.ObjectNumber)
+				c.fonts[name] = font
+				return name
+			})
+			continue
+		}
 		c.fonts[r.face.name] = r.face.object()
 		c.printf(" /%s %s Tf <%x> Tj", r.face.name, num(size), r.codes)
 	}

@@ -48,13 +48,14 @@ type Setter struct {
 	files []string // below dirs, once read
 	faces []*face
 	seen  map[*font.Face]*face
+	lacks map[rune]bool // characters that no font has
 	seg   shaping.Segmenter
 	hb    shaping.HarfbuzzShaper
 }
 
 // New returns a setter for a document. dirs are directories with fonts.
 func New(d *pdf.Document, dirs []string) *Setter {
-	s := &Setter{doc: d, dirs: dirs, seen: make(map[*font.Face]*face)}
+	s := &Setter{doc: d, dirs: dirs, seen: make(map[*font.Face]*face), lacks: make(map[rune]bool)}
 	s.add(builtin())
 	return s
 }
@@ -191,6 +192,9 @@ func (s *Setter) prepare(chars []rune) error {
 	if len(missing) == 0 {
 		return nil
 	}
+	if known := slices.DeleteFunc(slices.Clone(missing), func(r rune) bool { return !s.lacks[r] }); len(known) > 0 {
+		return &MissingError{known} // the fonts are searched once
+	}
 	if s.files == nil {
 		s.files = files(s.dirs)
 	}
@@ -219,6 +223,9 @@ func (s *Setter) prepare(chars []rune) error {
 		if missing = s.missing(missing); len(missing) == 0 {
 			return nil
 		}
+	}
+	for _, r := range missing {
+		s.lacks[r] = true
 	}
 	return &MissingError{missing}
 }
