@@ -723,6 +723,10 @@ func (p *picture) draw(m *mark) error {
 
 // textMask returns the text of m as a mask that fits into w × h pixels.
 func textMask(m *mark, w, h int) (*vips.ImageRef, error) {
+	const least = 8 // pixels of a side
+	if min(w, h) < least {
+		return nil, &fileops.ParamError{Param: "text", Reason: fmt.Sprintf("does not fit into a picture of %d × %d pixels", w, h)}
+	}
 	text := C.CString(html.EscapeString(m.text))
 	defer C.free(unsafe.Pointer(text))
 	at := func(dpi int) (*vips.ImageRef, error) {

@@ -47,6 +47,7 @@ type content struct {
 	paper   [2]float64  // page size in points; 0: not checked
 	shape   string      // page orientation: portrait or landscape
 	ground  color.NRGBA // colour around the patches
+	marked  bool        // there is a pale text over the patches
 	preview int         // longest side of the preview of a page; 0: no preview
 	order   []int       // the patches from the top left to the bottom right; nil: as they are made
 	pdfa    string      // part and level of the standard

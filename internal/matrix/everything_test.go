@@ -391,6 +391,8 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 				want.w, want.h = want.h, want.w
 			}
 		}
+	case "watermark":
+		want.marked = want.still
 	case "thumbnail":
 		if want.still = want.w > 0; !want.still {
 			want = content{preview: 256}

@@ -298,6 +298,23 @@ func hasPatches(t *testing.T, pages []*image.NRGBA) {
 	}
 }
 
+// judgeMarked checks that pale text covers a part of the patches.
+func judgeMarked(t *testing.T, m *image.NRGBA) {
+	seen, pale := make(map[int]bool), 0
+	for i := 0; i < len(m.Pix); i += 4 {
+		at := color.NRGBA{m.Pix[i], m.Pix[i+1], m.Pix[i+2], 255}
+		for k, want := range specimen.PatchColors() {
+			seen[k] = seen[k] || near(at, want, 24)
+		}
+		if min(at.R, at.G, at.B) > 100 { // every patch has a darker channel
+			pale++
+		}
+	}
+	if n := len(m.Pix) / 4; len(seen) != 4 || !seen[0] || !seen[1] || !seen[2] || !seen[3] || pale == 0 || pale > n/3 {
+		t.Errorf("%d of %d pixels are pale, patches %v", pale, n, seen)
+	}
+}
+
 // judgePreview checks that a picture shows something in a box of c.preview pixels.
 func judgePreview(t *testing.T, path string, c content) {
 	m := decode(t, path)
@@ -347,6 +364,10 @@ func judgePicture(t *testing.T, paths []string, c content) {
 		tolerance = 24
 	}
 	ext := filepath.Ext(paths[0])
+	if c.marked {
+		judgeMarked(t, m)
+		return
+	}
 	for place := range 4 {
 		i := place
 		if c.order != nil {
