@@ -62,6 +62,7 @@ func TestEverythingIsFound(t *testing.T) {
 		"extract",
 		"extract_pages",
 		"flatten",
+		"inspect",
 		"lock",
 		"merge",
 		"metadata",

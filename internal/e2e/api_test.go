@@ -187,6 +187,7 @@ func TestSupportedOperation(t *testing.T) {
 		"convert",
 		"extract_pages",
 		"flatten",
+		"inspect",
 		"lock",
 		"merge",
 		"ocr",
