@@ -21,7 +21,7 @@ func New(_ context.Context, o Options) (*Engine, error) { return &Engine{o.Limit
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	l := &e.limits
-	return []fileops.Action{Convert(l), Zip(), Compress(l), Lock(l), Unlock(l), ResetPassword(l), Extract(l)}
+	return []fileops.Action{Convert(l), Zip(), Compress(l), Lock(l), Unlock(l), ResetPassword(l), Extract(l), Inspect(l)}
 }
 
 // Dependencies implements [fileops.Engine]. This engine has no dependencies.

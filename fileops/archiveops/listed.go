@@ -28,6 +28,7 @@ type listed struct {
 	password string
 
 	headersOnly bool  // do not unpack content
+	encrypted   bool  // an entry of a rar archive is encrypted
 	unpacked    int64 // total size of the entries so far
 }
 
@@ -172,6 +173,35 @@ func (l *listed) secret(n int) bool {
 	return !bytes.Equal(first(l.password), first(l.password+"?"))
 }
 
+// anySecret reports whether one of the first entries of a 7z archive with content is
+// encrypted.
+func (l *listed) anySecret() bool {
+	const most = 20 // entries, because each opens the archive three times
+	zr, err := sevenzip.NewReaderWithPassword(l.in.Reader(), l.in.Size(), l.password)
+	if err != nil {
+		return false
+	}
+	tried := 0
+	for n, f := range zr.File {
+		if f.UncompressedSize == 0 {
+			continue
+		}
+		if tried++; tried > most {
+			break
+		}
+		var broken *sevenzip.ReadError
+		rc, err := f.Open()
+		if err == nil {
+			_, err = io.CopyN(io.Discard, rc, 1)
+			rc.Close()
+		}
+		if errors.As(err, &broken) && broken.Encrypted || l.secret(n) {
+			return true
+		}
+	}
+	return false
+}
+
 // A summed is a reader that verifies a checksum, because the library does not.
 type summed struct {
 	r    io.Reader
@@ -214,7 +244,8 @@ func (l *listed) rar(visit func(*tar.Header, io.Reader) error) error {
 		if err != nil {
 			return err
 		}
-		if f.Encrypted && l.password == "" {
+		l.encrypted = l.encrypted || f.Encrypted
+		if f.Encrypted && l.password == "" && !l.headersOnly {
 			return rardecode.ErrArchivedFileEncrypted
 		}
 		h := &tar.Header{Name: f.Name, Size: f.UnPackedSize, ModTime: f.ModificationTime, Typeflag: typeFlag(f.Mode()), Mode: int64(f.Mode().Perm())}

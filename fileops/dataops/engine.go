@@ -17,7 +17,7 @@ type Engine struct{}
 func New(context.Context, Options) (*Engine, error) { return &Engine{}, nil }
 
 // Actions implements [fileops.Engine].
-func (*Engine) Actions() []fileops.Action { return []fileops.Action{Convert()} }
+func (*Engine) Actions() []fileops.Action { return []fileops.Action{Convert(), Inspect()} }
 
 // Dependencies implements [fileops.Engine]. This engine has no dependencies.
 func (*Engine) Dependencies() []fileops.Dependency { return nil }

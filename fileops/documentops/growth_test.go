@@ -18,5 +18,6 @@ func FuzzGrowth(f *testing.F) {
 		}
 		d := &drawing{images: map[string]*entry{"rId1": {}}, needs: needs{}, scale: [][2]float64{{1, 1}}}
 		_ = d.read(b)
+		_ = properties(b)
 	}, systest.Growing{Unit: "<a>"}, systest.Growing{Unit: "<!--"}, systest.Growing{Head: "<a ", Unit: `b="c" `, Tail: ">"}, systest.Growing{Unit: "<p:grpSp>"}, systest.Growing{Unit: `<a:blip r:embed="rId1"/>`}, systest.Growing{Unit: "<![CDATA["})
 }

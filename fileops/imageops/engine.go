@@ -113,7 +113,7 @@ func (e *Engine) Name() string { return e.codec.name() }
 
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
-	return []fileops.Action{e.Convert(), e.Compress(), e.Rotate(), e.Thumbnail(), e.Metadata(), e.Watermark()}
+	return []fileops.Action{e.Convert(), e.Compress(), e.Rotate(), e.Thumbnail(), e.Metadata(), e.Watermark(), e.Inspect()}
 }
 
 // libvips describes the library without any probed data.

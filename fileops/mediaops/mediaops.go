@@ -208,7 +208,7 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	var all []fileops.Action
-	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge(), e.Rotate(), e.Metadata()} {
+	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge(), e.Rotate(), e.Metadata(), e.Inspect()} {
 		if len(a.Spec().Accepts) > 0 {
 			all = append(all, a)
 		}

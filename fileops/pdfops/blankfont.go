@@ -5,8 +5,9 @@ import (
 	"unicode/utf16"
 )
 
-// blankFont returns a TrueType font with two glyphs that have no outlines. It has the
-// tables that PDF requires (ISO 32000-2, 9.9.1; OpenType 1.9).
+// blankFont returns a TrueType font for invisible text, with the tables that PDF
+// requires (ISO 32000-2, 9.9.1; OpenType 1.9). Its second glyph is a box as large as the
+// em square, because pdfium finds no sideways text without outlines.
 func blankFont() []byte {
 	be := binary.BigEndian
 	words := func(values ...uint16) (b []byte) {
@@ -28,16 +29,21 @@ func blankFont() []byte {
 		2, 0, 0, // direction, short offsets, format of glyphs
 	)
 	hhea := words(1, 0, 800, descent, 0, glyphWidth, 0, 0, glyphWidth, 1, 0, 0, 0, 0, 0, 0, 0, 1)
-	maxp := words(1, 0, glyphs, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+	maxp := words(1, 0, glyphs, 4, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 	hmtx := words(glyphWidth, 0, 0) // the second glyph has the width of the first
-	loca := words(0, 0, 0)
+	glyf := append(
+		words(1, 0, descent, glyphWidth, 800, 3, 0), // a contour, its bounds, its last point, no instructions
+		1, 1, 1, 1, // points on the curve, with long distances
+	)
+	glyf = append(glyf, words(0, 0, glyphWidth, 0, descent, em, 0, 0x10000-em)...)
+	loca := words(0, 0, uint16(len(glyf)/2))
 	// Without characters (subtable of format 4), because codes are mapped to glyphs in
 	// the PDF file.
 	cmap := words(0, 1, 3, 1, 0, 12, 4, 24, 0, 2, 2, 0, 0, 0xffff, 0, 0xffff, 1, 0)
 	tables := []struct {
 		tag  string
 		data []byte
-	}{{"cmap", cmap}, {"glyf", []byte{0}}, {"head", head}, {"hhea", hhea}, {"hmtx", hmtx}, {"loca", loca}, {"maxp", maxp}}
+	}{{"cmap", cmap}, {"glyf", glyf}, {"head", head}, {"hhea", hhea}, {"hmtx", hmtx}, {"loca", loca}, {"maxp", maxp}}
 
 	sum := func(b []byte) (n uint32) {
 		for ; len(b) > 0; b = b[4:] {

@@ -130,7 +130,7 @@ func (t Tools) checkLayer(ctx context.Context, d *pdf.Document, before []byte, p
 	return nil
 }
 
-// A textLayer adds invisible text to pages. All text has one font without outlines,
+// A textLayer adds invisible text to pages. All text has one font,
 // whose codes number the characters of the text.
 type textLayer struct {
 	doc    *pdf.Document
@@ -157,10 +157,10 @@ func (l *textLayer) add(page pdf.Page, p raster.TextPage) {
 	if l.tagged {
 		c.write("/Artifact BMC\n")
 	}
-	fmt.Fprintf(&c.buf, "BT\n3 Tr\n/%s 1 Tf\n", font)
+	c.write("BT\n3 Tr\n")
 	place := userSpace(l.doc, page, p.Width, p.Height)
 	for _, w := range p.Words {
-		l.word(c, w, place)
+		l.word(c, font, w, place)
 	}
 	c.write("ET\n")
 	if l.tagged {
@@ -171,7 +171,7 @@ func (l *textLayer) add(page pdf.Page, p raster.TextPage) {
 
 // word writes a word. A space follows it, because some programs do not take gaps for
 // spaces.
-func (l *textLayer) word(c *canvas, w raster.TextWord, place func(x, y float64) (float64, float64)) {
+func (l *textLayer) word(c *canvas, font string, w raster.TextWord, place func(x, y float64) (float64, float64)) {
 	x0, y0 := place(w.X, w.Y)
 	x1, y1 := place(w.X+w.DX, w.Y+w.DY)
 	length := math.Hypot(x1-x0, y1-y0)
@@ -189,13 +189,18 @@ func (l *textLayer) word(c *canvas, w raster.TextWord, place func(x, y float64) 
 	if n == 0 {
 		return
 	}
-	// The width of the word decides the scale along the line, its size that across.
+	// The size is that of the font, and the width of the word decides the scale along the
+	// line.
 	along := length * 1000 / (glyphWidth * float64(n))
-	for _, v := range [...]float64{along * cos, along * sin, -size * sin, size * cos, x0, y0} {
-		c.buf.Write(append(pdf.AppendFloat(nil, math.Round(v*1e3)/1e3), ' '))
+	fmt.Fprintf(&c.buf, "/%s %sTf %sTz ", font, number(size), number(100*along/size))
+	for _, v := range [...]float64{cos, sin, -sin, cos, x0, y0} {
+		c.write(number(v))
 	}
 	fmt.Fprintf(&c.buf, "Tm <%s> Tj\n", hex)
 }
+
+// number returns a number for a content stream, with a space.
+func number(v float64) string { return operands(math.Round(v*1e4) / 1e4) }
 
 // encode returns text and a space as codes in hexadecimal digits, and the number of
 // characters of text.
@@ -293,7 +298,7 @@ func (l *textLayer) finish() {
 		dict["Filter"] = types.Name("FlateDecode")
 		return d.AddStream(dict, pdf.Deflate(b))
 	}
-	glyphs := make([]byte, 2*(len(l.runes)+1)) // every code shows glyph 1
+	glyphs := make([]byte, 2*(len(l.runes)+1)) // every code has glyph 1
 	for i := 3; i < len(glyphs); i += 2 {
 		glyphs[i] = 1
 	}

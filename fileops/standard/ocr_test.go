@@ -191,8 +191,9 @@ func TestSearchable(t *testing.T) {
 	first, _, _ := strings.Cut(letter(), "Absatz 12 ")
 	photo := mustRun(t, "convert", fileops.Args{"convert_to": "jpg", "quality": 80}, page)[0]
 	jpeg, _ := photo.Bytes()
-	// The orientation of a camera that was turned (Exif 2.3, tag 274): rotate by 180 degrees.
-	exif := "\xff\xe1\x00\x22Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x03\x00\x00\x00\x00\x00\x00"
+	// The orientation of a camera (Exif 2.3, tag 274) turns the page, so that its text runs
+	// downwards.
+	exif := "\xff\xe1\x00\x22Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
 	turned := fileops.Bytes("turned.jpg", slices.Concat(jpeg[:2], []byte(exif), jpeg[2:]))
 	sideways := mustRun(t, "rotate", fileops.Args{"angle": 90}, mustRun(t, "convert", fileops.Args{"convert_to": "pdf"}, page)...)[0]
 	webp := mustRun(t, "convert", fileops.Args{"convert_to": "webp", "quality": 80}, page)[0]

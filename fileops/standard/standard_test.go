@@ -63,6 +63,7 @@ func TestEverythingIsFound(t *testing.T) {
 		"extract_pages",
 		"fill_form",
 		"flatten",
+		"inspect",
 		"lock",
 		"merge",
 		"metadata",

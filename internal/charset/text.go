@@ -1,6 +1,7 @@
 package charset
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"unicode/utf8"
@@ -33,6 +34,27 @@ func (t *Text) Guess() string {
 		return ""
 	}
 	return Name(t.enc)
+}
+
+// Encoding returns the name of the encoding in the WHATWG Encoding Standard, or
+// "utf-32le" or "utf-32be".
+func (t *Text) Encoding() string {
+	if name := Name(t.enc); name != "" {
+		return name
+	}
+	var mark [4]byte // an encoding without a name has one
+	n, _ := t.r.ReadAt(mark[:], 0)
+	switch b := mark[:n]; {
+	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")):
+		return "utf-32le"
+	case bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
+		return "utf-32be"
+	case bytes.HasPrefix(b, []byte("\xff\xfe")):
+		return "utf-16le"
+	case bytes.HasPrefix(b, []byte("\xfe\xff")):
+		return "utf-16be"
+	}
+	return ""
 }
 
 // NewText detects the encoding of a text of size bytes, by the rules of

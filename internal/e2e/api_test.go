@@ -188,6 +188,7 @@ func TestSupportedOperation(t *testing.T) {
 		"extract_pages",
 		"fill_form",
 		"flatten",
+		"inspect",
 		"lock",
 		"merge",
 		"ocr",

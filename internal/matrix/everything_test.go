@@ -331,6 +331,10 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 		tool(t, "qpdf", slices.Concat([]string{"--empty", "--pages"}, out, []string{"--", joined})...)
 		out = []string{joined}
 	}
+	if l.cell.Action == "inspect" {
+		judgeReport(t, out[0], in[0], want)
+		return
+	}
 	if l.cell.Action == "metadata" {
 		field := "-Title"
 		if l.cell.From.Family() == format.Image {

@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/color"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
@@ -449,5 +451,48 @@ func judgeMembers(t *testing.T, paths []string, want content) {
 		if b := systest.ReadFile(t, paths[i]); string(b) != e[1] {
 			t.Errorf("%s has %d bytes that differ from the %d of the archive", name, len(b), len(e[1]))
 		}
+	}
+}
+
+// judgeReport compares the report about a file with its known content.
+func judgeReport(t *testing.T, path string, in *fileops.File, want content) {
+	t.Helper()
+	var r struct {
+		Format  format.Format
+		Bytes   int64
+		PDF     struct{ Pages int }
+		Picture struct{ Width, Height int }
+		Media   struct {
+			Duration float64
+			Streams  []struct{ Type string }
+		}
+		Archive struct {
+			Files    int
+			Unpacked int `json:"unpacked_bytes"`
+		}
+		Document, Text map[string]any
+	}
+	systest.NoError(t, json.Unmarshal(systest.ReadFile(t, path), &r))
+	size, kinds := 0, ""
+	for _, e := range want.entries {
+		size += len(e[1])
+	}
+	for _, s := range r.Media.Streams {
+		kinds += s.Type + " "
+	}
+	f := in.Format()
+	ok := true
+	switch f.Family() {
+	case format.Archive:
+		ok = r.Archive.Files == len(want.entries) && r.Archive.Unpacked == size
+	case format.Image:
+		ok = r.Picture.Width == want.w && r.Picture.Height == want.h
+	case format.Audio, format.Video:
+		ok = math.Abs(r.Media.Duration-want.sound.Seconds()) <= want.slack().Seconds() && strings.Contains(kinds, "audio") && strings.Contains(kinds, "video") == (want.moving > 0)
+	default:
+		ok = f != format.PDF && len(r.Document)+len(r.Text) > 0 || r.PDF.Pages == want.pages
+	}
+	if !ok || r.Format != f || r.Bytes != in.Size() {
+		t.Errorf("%s: %+v", f, r)
 	}
 }

@@ -34,6 +34,8 @@ func (c Cell) Target() format.Format {
 		return ""
 	case c.Action == "ocr":
 		return format.PDF
+	case c.Action == "inspect":
+		return format.JSON
 	}
 	return c.From
 }

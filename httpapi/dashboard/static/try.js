@@ -70,6 +70,7 @@ const titles = {
   fill_form: "Fill in form",
   extract: "Extract files",
   ocr: "Recognize text",
+  inspect: "Inspect",
 };
 const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
