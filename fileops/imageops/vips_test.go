@@ -939,6 +939,9 @@ func TestNotDamaged(t *testing.T) {
 		}
 		return append(b, 1, 0, 0, 0)
 	}
+	// A palette of two colours, and a header that announces 12341234.
+	colours := indexed(2)
+	binary.LittleEndian.PutUint32(colours[46:], 12341234)
 	// One pixel of 24 bits after the short header of OS/2 2.0.
 	os2 := append([]byte("BM"), make([]byte, 32)...)
 	for at, v := range map[int]uint32{2: 34, 10: 30, 14: 16, 18: 1, 22: 1, 26: 24<<16 | 1} {
@@ -955,6 +958,7 @@ func TestNotDamaged(t *testing.T) {
 		"more rows":   {fileops.Bytes("in.bmp", bad), fileops.ErrCorruptInput, "damaged"},
 		"no colour":   {fileops.Bytes("in.bmp", indexed(1)), fileops.ErrCorruptInput, "damaged"},
 		"colour":      {fileops.Bytes("in.bmp", indexed(2)), nil, ""},
+		"colours":     {fileops.Bytes("in.bmp", colours), nil, ""},
 		"OS/2":        {fileops.Bytes("in.bmp", os2), nil, ""},
 		"subsampled":  {fileops.Bytes("in.tiff", subsampled), fileops.ErrUnsupportedInput, "this variant of TIFF cannot be read"},
 		"many pixels": {fileops.Bytes("in.avif", sized(17000, 17000)), fileops.ErrLimit, "17000 × 17000 pixels"},

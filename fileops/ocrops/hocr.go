@@ -235,11 +235,50 @@ func (p *hocrPage) page() *Page {
 			}
 			line.Words = append(line.Words, w)
 		}
+		if em := pitch(l.words); em > 0 {
+			line.Size = min(line.Size, em)
+		}
 		out.Lines = append(out.Lines, line)
 	}
 	evenSizes(out.Lines)
 	borrowSizes(out.Lines)
 	return out
+}
+
+// pitch returns the distance of characters that are 1 em wide (Chinese, Japanese and
+// Korean) in the words of Tesseract, or 0 if there are few. Tesseract overestimates the
+// size of such lines.
+func pitch(words []Word) float64 {
+	const least, bearing = 4, 0.1 // a box lacks the space beside its first and last character, em
+	runes := func(w Word) int {
+		if strings.ContainsFunc(w.Text, func(r rune) bool {
+			return !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+		}) {
+			return 0
+		}
+		return utf8.RuneCountInString(w.Text)
+	}
+	var found []float64
+	for i, w := range words {
+		n, width := runes(w), w.Right-w.Left
+		each := width / (float64(n) - bearing)
+		switch {
+		case n == 0:
+			continue
+		case i+1 < len(words) && runes(words[i+1]) > 0:
+			each = (words[i+1].Left - w.Left) / float64(n)
+		case n == 1:
+			continue
+		}
+		for range n {
+			found = append(found, each)
+		}
+	}
+	if len(found) < least {
+		return 0
+	}
+	slices.Sort(found)
+	return found[len(found)/2]
 }
 
 // joined reports whether two words that follow each other are one: Tesseract separates

@@ -1,9 +1,11 @@
 package ocrops_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"image"
 	"io"
 	"math"
@@ -103,6 +105,39 @@ func TestRecognizeLittleText(t *testing.T) {
 	}
 }
 
+// Tesseract's guess that little text is turned is checked against the text of the
+// picture as it is. A script in its place says how sure it is of each.
+func TestRecognizeChecksTurn(t *testing.T) {
+	t.Parallel()
+	img := image.NewGray(image.Rect(0, 0, 60, 40))
+	for i := range img.Pix {
+		img.Pix[i] = byte(255 * min(i, 1)) // the first pixel is black
+	}
+	for i := range 20 {
+		img.Pix[20*60+20+i] = 0
+	}
+	const page = `<div class='ocr_page' title='bbox 0 0 60 40'><span class='ocr_line' title='bbox 1 1 50 30; textangle %%s; x_size 20'><span class='ocrx_word' title='bbox 1 1 50 30; x_wconf %%s'>word</span></span></div>`
+	for name, tt := range map[string]struct {
+		turned, straight, turn int
+	}{"right": {90, 30, 2}, "wrong": {30, 90, 0}} {
+		path := filepath.Join(t.TempDir(), "tesseract")
+		// The first sample follows a header of 13 bytes, "P5 60 40 255\n".
+		systest.WriteScript(t, path, fmt.Sprintf(`#!/bin/sh
+first=$(od -An -v -tu1 -w1 | sed -n 14p | tr -d ' ')
+angle=0 sure=%d
+case "$*" in *"--psm 1"*) angle=180;; *) if [ "$first" = 0 ]; then sure=%d; fi;; esac
+printf "`+page+`" $angle $sure
+`, tt.turned, tt.straight))
+		e, err := ocrops.New(t.Context(), ocrops.Options{Probed: fmt.Sprintf(`{"path":%q,"version":"5.3.0","languages":["eng"],"upright":true}`, path)})
+		systest.NoError(t, err)
+		p, err := e.Recognize(t.Context(), img, 300, "eng")
+		systest.NoError(t, err)
+		if p.Turn != tt.turn || len(p.Lines) != 1 {
+			t.Errorf("a guess that is %s: turn %d with %d lines, want %d", name, p.Turn, len(p.Lines), tt.turn)
+		}
+	}
+}
+
 // The engine finds the script and the language of a text by itself.
 func TestDetect(t *testing.T) {
 	t.Parallel()
@@ -132,6 +167,20 @@ func TestDetect(t *testing.T) {
 				t.Errorf("%d words: the characters are separated: %s", words, got.String())
 			}
 		})
+	}
+}
+
+// The size of full-width characters is their pitch.
+func TestSizeOfIdeographs(t *testing.T) {
+	t.Parallel()
+	const size = 12.0 / 72 * 300 // vips' default
+	p, err := engine(t).Recognize(t.Context(), textPicture(t, "港口的歷史始於河口的一個小村莊漁民們在石頭上晾曬漁網", "Noto Sans CJK TC"), 300, "chi_tra")
+	systest.NoError(t, err)
+	if len(p.Lines) == 0 {
+		t.Fatal("no line")
+	}
+	if got := p.Lines[0].Size; math.Abs(got-size) > 0.06*size {
+		t.Errorf("size %.1f, want %.1f", got, size)
 	}
 }
 
@@ -234,6 +283,7 @@ func TestConvertErrors(t *testing.T) {
 	white := image.NewGray(image.Rect(0, 0, 300, 200))
 	bomb := tiff(white)
 	copy(bomb[len(bomb)-4-9*12+8:], "\xff\xff\xff\x7f") // its width
+	twelve := bytes.Replace(tiff(white), []byte("\x02\x01\x04\x00\x01\x00\x00\x00\x08"), []byte("\x02\x01\x04\x00\x01\x00\x00\x00\x0c"), 1)
 	loop := tiff(white)
 	copy(loop[len(loop)-4:], loop[4:8])
 	for _, tt := range []struct {
@@ -244,11 +294,13 @@ func TestConvertErrors(t *testing.T) {
 		{"no text", fileops.Bytes("a.png", encode(t, white, format.PNG)), fileops.ErrUnsupportedInput},
 		{"half a GIF", fileops.Bytes("a.gif", halfOf(encode(t, page(t, english, 100), format.GIF))), fileops.ErrCorruptInput},
 		{"BMP of 16 bits", fileops.Bytes("a.bmp", sixteenBits()), fileops.ErrUnsupportedInput},
+		{"TIFF of 12 bits", fileops.Bytes("a.tiff", twelve), fileops.ErrUnsupportedInput},
 		{"bomb", fileops.Bytes("a.tiff", bomb), fileops.ErrLimit},
 		{"loop", fileops.Bytes("a.tiff", loop), fileops.ErrLimit},
 	} {
 		err := fileops.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": "txt"}, fileops.ToDir(t.TempDir()), tt.in)
-		if !errors.Is(err, tt.kind) {
+		// A variant that cannot be read is not a picture without text.
+		if variant := strings.Contains(tt.name, " bits"); !errors.Is(err, tt.kind) || variant != strings.Contains(fileops.Message(err), "variant") {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.kind)
 		}
 	}

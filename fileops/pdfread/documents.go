@@ -71,6 +71,12 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 	if err != nil {
 		return err
 	}
+	if len(d.Labelled) > 0 && to == format.HTML {
+		job.Warn(fileops.WarnPageAsImage, "most text of %s is part of drawings, which are pictures with this text as their description", pageList(d.Labelled))
+	}
+	if len(d.Bare) > 0 && (to == format.HTML || to == format.MD) {
+		job.Warn(fileops.WarnContentDropped, "lines and drawings of %s were left out; PDF to DOCX keeps them", pageList(d.Bare))
+	}
 	var write func(io.Writer) error
 	switch to {
 	case format.DOCX:

@@ -289,6 +289,55 @@ func TestImplausibleText(t *testing.T) {
 	}
 }
 
+// Codes in UTF-8 become the characters that they stand for. Hangul, whose characters
+// have such numbers, stays.
+func TestCodesInUTF8(t *testing.T) {
+	t.Parallel()
+	var cyrillic, korean strings.Builder
+	for _, c := range []rune("Переплётчикнарисовалкарту") {
+		fmt.Fprintf(&cyrillic, "%x", string(c))
+	}
+	for _, c := range []rune("킟킵톀킲킿톀킸킼차") {
+		fmt.Fprintf(&korean, "%04x", c)
+	}
+	for hex, want := range map[string]string{cyrillic.String(): "Переплётчикнарисовалкарту", korean.String(): "킟킵톀킲킿톀킸킼차"} {
+		// pdfium returns the codes, whether or not it understands a table.
+		out := mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "txt"}, coded(hex, "<c000> <d7ff> <c000>"))
+		if got := strings.TrimSpace(string(out[0].b)); got != want {
+			t.Errorf("text %q, want %q", got, want)
+		}
+	}
+}
+
+// Chinese characters that no national standard has are codes of another font. A few
+// of them are names.
+func TestRareIdeographs(t *testing.T) {
+	t.Parallel()
+	for text, rare := range map[string]bool{"䋴䋮䋶糫蒭鍍伴俘緌鍍伴俘勢渡袱糫": true, "港口的歷史始於河口的一個小村莊䋴": false, "港口的历史始于河口的一个小村庄": false, "簡易公募型公募型競争入札": false} {
+		var hex strings.Builder
+		for _, c := range text {
+			fmt.Fprintf(&hex, "%04x", c)
+		}
+		_, codes := warned(t, newEngine(t, pdfread.Options{}), "txt", coded(hex.String(), "<3400> <9fff> <3400>"))
+		if got := slices.Contains(codes, fileops.WarnTextUnreliable); got != rare {
+			t.Errorf("%s: warnings %q", text, codes)
+		}
+	}
+}
+
+// Annotations without an appearance are drawn, and a page with nothing else is not
+// blank.
+func TestAnnotationsWithoutAppearance(t *testing.T) {
+	t.Parallel()
+	mark := "/MediaBox[0 0 595 842]/Annots[<</Type/Annot/Subtype/%s/F 4/C[1 0 0]/Rect[100 500 400 520]/QuadPoints[100 520 400 520 100 500 400 500]/InkList[[100 500 400 520]]>>]"
+	for _, kind := range []string{"Highlight", "Underline", "Square", "Ink"} {
+		docx, codes := warned(t, newEngine(t, pdfread.Options{}), "docx", pages(pdfPage{extra: fmt.Sprintf(mark, kind)}))
+		if !slices.Equal(codes, []string{fileops.WarnPageAsImage}) || !strings.Contains(strings.Join(keys(unzip(t, docx[0].b)), " "), "word/media/") {
+			t.Errorf("%s: no picture; warnings %q", kind, codes)
+		}
+	}
+}
+
 // The text behind a scan that was recognized in another language is recognized again.
 // The same words on a page without a scan are what the page shows.
 func TestMisreadScan(t *testing.T) {

@@ -306,3 +306,27 @@ func TestDocxNarrowFont(t *testing.T) {
 		t.Errorf("styles: %s", styles)
 	}
 }
+
+// A web page lacks long rules of a page, and the warning says so; a rule between
+// paragraphs is an ornament. Drawings are pictures that have their text as description.
+func TestHTMLOfDrawings(t *testing.T) {
+	t.Parallel()
+	text := lines("F1", 12, 72, 760, 14, prose(1, 12), prose(2, 12))
+	chart, labels, grid := "", "", ""
+	for i := range 40 {
+		chart += fmt.Sprintf("%d 200 m %d 650 %d 300 %d %d c S ", 72+i*10, 80+i*10, 90+i*10, 100+i*10, 400+5*i)
+		labels += lines("F1", 8, float64(80+10*i), float64(300+7*(i%9)), 10, "abcd")
+		grid += fmt.Sprintf("40 %d m 560 %d l S ", 40+9*i, 40+9*i)
+	}
+	for name, tt := range map[string]struct{ content, want string }{
+		"drawing with labels": {lines("F1", 12, 72, 760, 14, "A title") + chart + labels, fileops.WarnPageAsImage},
+		"drawing":             {text + chart, ""},
+		"rule":                {text + "72 700 m 500 700 l S ", ""},
+		"rules":               {text + grid, fileops.WarnContentDropped},
+	} {
+		_, codes := warned(t, newEngine(t, pdfread.Options{}), "html", pages(pdfPage{content: tt.content}))
+		if got := strings.Join(codes, " "); got != tt.want {
+			t.Errorf("%s: warnings %q, want %q", name, got, tt.want)
+		}
+	}
+}

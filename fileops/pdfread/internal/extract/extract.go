@@ -225,6 +225,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 		last = obj
 		out = append(out, g)
 	}
+	decodeUTF8(out)
 	x.left = unshift(out)
 	out, x.unread = dropCodes(out)
 	out = compose(out)

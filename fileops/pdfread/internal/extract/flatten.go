@@ -13,6 +13,10 @@ const (
 	annotationPopup = 16
 )
 
+// appears has the annotations for which pdfium makes an appearance when it draws them
+// (cpdf_annot.cpp): notes, rectangles, ellipses, marks of text and ink.
+var appears = map[int]bool{1: true, 5: true, 6: true, 9: true, 10: true, 11: true, 12: true, 15: true}
+
 // flatten makes form fields and annotations that have an appearance part of the
 // content, so that their text is found. The links of the page are lost.
 func (x *Extractor) flatten(p *pdfium.Page) {
@@ -23,6 +27,7 @@ func (x *Extractor) flatten(p *pdfium.Page) {
 	if !x.annotated(p) {
 		return
 	}
+	x.appear(p)
 	before := x.outline(p)
 	if !x.merge(p) {
 		return
@@ -48,6 +53,20 @@ func (x *Extractor) annotated(p *pdfium.Page) bool {
 		in.Call("FPDFPage_CloseAnnot", annot)
 	}
 	return found
+}
+
+// appear draws a page with annotations that may lack an appearance, so that they get
+// one.
+func (x *Extractor) appear(p *pdfium.Page) {
+	in, lacks := x.In, false
+	for i := range min(in.Int("FPDFPage_GetAnnotCount", p.Ptr), 1000) {
+		annot := in.Call("FPDFPage_GetAnnot", p.Ptr, uint64(i))
+		lacks = lacks || appears[in.Int("FPDFAnnot_GetSubtype", annot)]
+		in.Call("FPDFPage_CloseAnnot", annot)
+	}
+	if lacks && in.Err == nil {
+		in.Err = p.Draw(1, 1, func([]byte) error { return nil })
+	}
 }
 
 // merge makes annotations part of the stored content of a page. The loaded page
@@ -102,6 +121,7 @@ func (x *Extractor) flattenCopy(p *pdfium.Page) {
 	}
 	x.copied[p.Number] = at
 	x.reload(p, x.copies, at)
+	x.appear(p)
 	if x.merge(p) {
 		x.reload(p, x.copies, at)
 	}

@@ -1,8 +1,15 @@
 package extract
 
 import (
+	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
@@ -18,7 +25,7 @@ func Unlikely(s *model.Sheet) bool {
 	if chars == 0 {
 		return false
 	}
-	if 3*bad > chars {
+	if 3*bad > chars || rareIdeographs(s.Words) {
 		return true
 	}
 	pairs, mixed := 0, 0
@@ -36,6 +43,34 @@ func Unlikely(s *model.Sheet) bool {
 		}
 	}
 	return pairs >= 20 && 4*mixed > pairs
+}
+
+// rareIdeographs reports whether many Chinese characters of words are in none of the
+// national standards, which have all that are in use.
+func rareIdeographs(words []*model.Word) bool {
+	const least, part = 8, 8 // one of part characters
+	standards := []*encoding.Encoder{japanese.ShiftJIS.NewEncoder(), simplifiedchinese.HZGB2312.NewEncoder(), traditionalchinese.Big5.NewEncoder(), korean.EUCKR.NewEncoder()}
+	known := make(map[rune]bool)
+	all, rare := 0, 0
+	for _, w := range words {
+		for _, s := range w.Spans {
+			for _, r := range s.Text {
+				if !unicode.Is(unicode.Han, r) || r < 0x3400 {
+					continue
+				}
+				ok, seen := known[r]
+				if !seen {
+					ok = slices.ContainsFunc(standards, func(e *encoding.Encoder) bool { _, err := e.String(string(r)); return err == nil })
+					known[r] = ok
+				}
+				all++
+				if !ok {
+					rare++
+				}
+			}
+		}
+	}
+	return all >= least && part*rare > all
 }
 
 // countText counts the characters of words. bad counts characters that no text
@@ -138,6 +173,59 @@ func unshift(glyphs []glyph) (left int) {
 		g.text = text
 	}
 	return left
+}
+
+// utf8Letters is the least number of letters by which codes in UTF-8 are recognized.
+const utf8Letters = 8
+
+// decodeUTF8 corrects fonts whose codes are characters in UTF-8 (as libHaru writes
+// them): pdfium returns codes of two bytes as they are, and "П" arrives as U+D09F.
+// Text in Hangul, which has these characters, also has others.
+func decodeUTF8(glyphs []glyph) {
+	decode := func(r rune) (rune, bool) {
+		c, n := utf8.DecodeRune([]byte{byte(r >> 8), byte(r)})
+		return c, r >= 0xc280 && r < 0xd800 && n == 2
+	}
+	counts := make(map[*model.Font]map[int]int) // letters by script; -1: not in UTF-8
+	for i := range glyphs {
+		g := &glyphs[i]
+		for _, r := range g.text {
+			if r < 0xac00 || r > 0xd7ff { // Hangul
+				continue
+			}
+			c := counts[g.style.Font]
+			if c == nil {
+				c = make(map[int]int)
+				counts[g.style.Font] = c
+			}
+			if letter, ok := decode(r); ok {
+				c[script(letter)]++
+			} else {
+				c[-1]++
+			}
+		}
+	}
+	for i := range glyphs {
+		g := &glyphs[i]
+		c := counts[g.style.Font]
+		most := 0
+		for sc, n := range c {
+			if sc > 0 {
+				most = max(most, n)
+			}
+		}
+		if c[-1] > 0 || most < utf8Letters {
+			continue
+		}
+		text := ""
+		for _, r := range g.text {
+			if letter, ok := decode(r); ok {
+				r = letter
+			}
+			text += string(r)
+		}
+		g.text = text
+	}
 }
 
 // leftGlyphs is the number of characters in shifted fonts, known only as numbers of

@@ -16,7 +16,7 @@ func Leader(l *model.Line) int {
 	n := len(l.Words)
 	for i := n - 2; i > 0 && i >= n-1-maxLabel; i-- {
 		if l.Words[i].Leader {
-			if isLabel(l.Words[n-1].Text()) {
+			if isLabel(l.Words[n-1].Text()) && (i == n-2 || !WideGap(l, n-1)) { // two columns of numbers are no label
 				return i
 			}
 			break

@@ -24,6 +24,7 @@ const (
 	overFills  = 0.02  // with larger fills or longer rules text is over graphics
 	overRules  = 2.0
 	smallPage  = 260 // points; text on narrower pages has no room to flow
+	lowPage    = 72  // points; on lower pages a line has no room for its descent and a margin
 )
 
 // flows reports whether flowing text can show the page: whether the leaf l, with
@@ -31,7 +32,7 @@ const (
 // place.
 func flows(s *model.Sheet, l *model.Leaf, left *graphics) bool {
 	if s.Scan != nil && s.Scan.Words > 0 {
-		return s.Scan.Other <= lostInk && moved(l) <= max(drift*s.H, driftSmall)
+		return s.H >= lowPage && s.Scan.Other <= lostInk && moved(l) <= max(drift*s.H, driftSmall)
 	}
 	if s.Unlikely {
 		return false
@@ -40,7 +41,7 @@ func flows(s *model.Sheet, l *model.Leaf, left *graphics) bool {
 		return s.Blank || s.Damaged
 	}
 	area := s.W * s.H
-	if s.W < smallPage || left.images > lostImages*area || left.drawn > lostDrawn*area || !upright(l) || !hasMargins(s, l) {
+	if s.W < smallPage || s.H < lowPage || left.images > lostImages*area || left.drawn > lostDrawn*area || !upright(l) || !hasMargins(s, l) {
 		return false
 	}
 	most := drift * s.H
@@ -128,6 +129,29 @@ func leftover(s *model.Sheet, l *model.Leaf) *graphics {
 		}
 	}
 	return g
+}
+
+// matter reports whether s without the graphics looks as if something is missing.
+// Rules and colours between paragraphs are an ornament.
+func (g *graphics) matter(s *model.Sheet) bool {
+	const fills, rules = 0.25, 8.0 // part of the area, and of the width
+	area := s.W * s.H
+	return s.Scan == nil && (g.images > lostImages*area || g.drawn > lostDrawn*area || g.fillArea > fills*area || g.ruled > rules*s.W)
+}
+
+// inPictures reports whether s has text, but most of it is part of its pictures.
+func inPictures(s *model.Sheet) bool {
+	count := func(words []*model.Word) (n int) {
+		for _, w := range words {
+			n += len(w.Text())
+		}
+		return n
+	}
+	labels := 0
+	for _, p := range s.Pictures {
+		labels += count(p.Labels)
+	}
+	return len(s.Words) > 0 && labels > count(s.Words)
 }
 
 // covered reports whether a fill hides what was drawn before it.

@@ -12,7 +12,7 @@ import (
 
 // Document lays out all pages and divides the result into sections. If fixed is
 // set, pages that flowing text cannot show become [model.Fixed]; their pictures
-// are still missing.
+// are still missing. Otherwise, the document lists pages that lose graphics.
 func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark, fixed bool) *model.Document {
 	d := &model.Document{Targets: make(map[int]bool), Leaves: make(map[int]*model.Leaf), Hyphens: make(map[string]bool)}
 	runnings, taken, offset, numbered := findRunning(sheets)
@@ -28,14 +28,20 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 		l := y.leaf(s, taken)
 		leaves = append(leaves, l)
 		findNotes(s, l)
-		if fixed {
-			if left := leftover(s, l); flows(s, l, left) {
-				l.Behind = left.behind(s)
-			} else {
-				dropNotes(s)
-				l.Notes = nil
-				pages[l] = fix(s)
+		switch left := leftover(s, l); {
+		case !fixed:
+			if left.matter(s) {
+				d.Bare = append(d.Bare, s.Number)
 			}
+			if inPictures(s) {
+				d.Labelled = append(d.Labelled, s.Number)
+			}
+		case flows(s, l, left):
+			l.Behind = left.behind(s)
+		default:
+			dropNotes(s)
+			l.Notes = nil
+			pages[l] = fix(s)
 		}
 		for _, n := range l.Notes {
 			d.Notes = append(d.Notes, n)

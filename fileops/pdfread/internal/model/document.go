@@ -24,6 +24,8 @@ type Document struct {
 	Scales   map[*Font]int // width of characters in per cent, 100 if absent
 	Notes    []*Note
 	Hyphens  map[string]bool // words that contain a hyphen, to decide whether a hyphen at a line end stays
+	Bare     []int           // pages whose graphics are not in the flow; empty if such pages are fixed
+	Labelled []int           // pages whose text is mostly part of pictures; empty if such pages are fixed
 	Letters  int             // letters and digits of all pages, in any part of the document
 }
 
