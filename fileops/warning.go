@@ -74,8 +74,9 @@ const (
 	maxWarningMessage = 300 // bytes
 )
 
-// Warn records a [Warning] about the results. Equal warnings are recorded once, and at
-// most 20 of a run. If the run fails, its warnings are dropped.
+// Warn records a [Warning] about the results. The message is a sentence, formatted like
+// that of [fmt.Sprintf]. Equal warnings are recorded once, and at most 20 of a run. If the
+// run fails, its warnings are dropped.
 func (j *Job) Warn(code, message string, args ...any) {
 	w := Warning{code, fmt.Sprintf(message, args...)}
 	w.Message = strings.ToValidUTF8(w.Message[:min(len(w.Message), maxWarningMessage)], "")

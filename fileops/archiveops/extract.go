@@ -240,7 +240,7 @@ func (m *members) finish() error {
 		}
 		text := fmt.Sprintf("%s: %s", o.what, listing(names[:min(len(names), 20)], len(names)))
 		texts = append(texts, text)
-		m.job.Warn(o.code, "left out %s", text)
+		m.job.Warn(o.code, "Left out %s.", text)
 	}
 	if m.results == 0 {
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "nothing can be extracted; the archive has %s", strings.Join(texts, "; "))

@@ -173,7 +173,7 @@ func TestExtractLinks(t *testing.T) {
 	out, warnings, err := extract(t, nil, nil, in)
 	systest.NoError(t, err)
 	same(t, out, map[string][]byte{"a": []byte("a"), "hard": []byte("a")})
-	if text := fmt.Sprint(warnings); len(warnings) != 2 || !strings.Contains(text, "links_dropped left out links: dir/soft") || !strings.Contains(text, "content_dropped left out special entries, such as devices: pipe") {
+	if text := fmt.Sprint(warnings); len(warnings) != 2 || !strings.Contains(text, "links_dropped Left out links: dir/soft") || !strings.Contains(text, "content_dropped Left out special entries, such as devices: pipe") {
 		t.Error(text)
 	}
 	out, warnings, err = extract(t, nil, fileops.Args{"members": "hard"}, in) // its file was not chosen

@@ -49,10 +49,10 @@ func (t Tools) FillForm() fileops.Action {
 		if acro["XFA"] != nil {
 			delete(acro, "XFA")
 			delete(d.Catalog(), "NeedsRendering")
-			job.Warn(fileops.WarnContentDropped, "the XFA form of the file was left out; its fields stay")
+			job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields stay.")
 		}
 		if form.Scripted(values) {
-			job.Warn(fileops.WarnScriptNotRun, "scripts of the form, which calculate or check values, were not run")
+			job.Warn(fileops.WarnScriptNotRun, "Scripts of the form, which calculate or check values, were not run.")
 		}
 		if err := t.drawFields(ctx, job, d); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (t Tools) Flatten() fileops.Action {
 			return err
 		}
 		if d.Dict(d.Catalog()["AcroForm"])["XFA"] != nil {
-			job.Warn(fileops.WarnContentDropped, "the XFA form of the file was left out; its fields became content")
+			job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields became content.")
 		}
 		if err := t.drawFields(ctx, job, d); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (t Tools) drawFields(ctx context.Context, job *fileops.Job, d *pdf.Document
 		return err
 	}
 	if n := maker.Missed(); n > 0 {
-		job.Warn(fileops.WarnFontsSubstituted, "form fields have %d characters that no font has", n)
+		job.Warn(fileops.WarnFontsSubstituted, "Form fields have %d characters that no font has.", n)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func flatten(ctx context.Context, job *fileops.Job, d *pdf.Document, pages []pdf
 	}
 	f.finish()
 	if f.left > 0 {
-		job.Warn(fileops.WarnContentDropped, "%d annotations have no appearance of their own; they were not changed", f.left)
+		job.Warn(fileops.WarnContentDropped, "%d annotations have no appearance of their own; they were not changed.", f.left)
 	}
 	catalog := d.Catalog()
 	for _, key := range []string{"AcroForm", "Perms", "DSS"} {
@@ -73,7 +73,7 @@ func flatten(ctx context.Context, job *fileops.Job, d *pdf.Document, pages []pdf
 	}
 	if names := d.Dict(catalog["Names"]); names["JavaScript"] != nil {
 		delete(names, "JavaScript") // scripts of fields that no longer exist
-		job.Warn(fileops.WarnScriptNotRun, "the scripts of the form were left out")
+		job.Warn(fileops.WarnScriptNotRun, "The scripts of the form were left out.")
 	}
 	return nil
 }

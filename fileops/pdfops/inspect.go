@@ -36,7 +36,7 @@ func (t Tools) Inspect() fileops.Action {
 		}
 		r.Encrypted = d.Encrypted
 		if d.Incomplete() {
-			job.Warn(fileops.WarnContentDropped, "the file is damaged; parts of it could not be read")
+			job.Warn(fileops.WarnContentDropped, "The file is damaged; parts of it could not be read.")
 		}
 		describe(r, d, pages)
 		return r.Write(job)

@@ -143,7 +143,7 @@ func warnSigned(job *fileops.Job) error {
 	for have := 0; ; {
 		n, err := io.ReadFull(r, buf[have:])
 		if bytes.Contains(buf[:have+n], []byte(mark)) {
-			job.Warn(fileops.WarnSignatureInvalid, "the signature of the file does not cover the result")
+			job.Warn(fileops.WarnSignatureInvalid, "The signature of the file does not cover the result.")
 			return nil
 		}
 		switch {

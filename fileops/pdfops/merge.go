@@ -85,7 +85,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			return err
 		}
 		if n := m.form.maker.Missed(); n > 0 {
-			job.Warn(fileops.WarnFontsSubstituted, "form fields have %d characters that no font has", n)
+			job.Warn(fileops.WarnFontsSubstituted, "Form fields have %d characters that no font has.", n)
 		}
 		return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, false, nil) })
 	})
@@ -99,13 +99,13 @@ func (m *merger) warnLosses(job *fileops.Job, d *pdf.Document, name string) {
 		return
 	}
 	if d.Signed() {
-		job.Warn(fileops.WarnSignatureInvalid, "the signatures of %s do not cover the result", name)
+		job.Warn(fileops.WarnSignatureInvalid, "The signatures of %s do not cover the result.", name)
 	}
 	if d.Dict(d.Catalog()["AcroForm"])["XFA"] != nil {
-		job.Warn(fileops.WarnContentDropped, "the XFA form of %s was left out; its fields stay", name)
+		job.Warn(fileops.WarnContentDropped, "The XFA form of %s was left out; its fields stay.", name)
 	}
 	if m.inputs == 0 && d.Claims(standards()...) {
-		job.Warn(fileops.WarnMetadataDropped, "%s claims to conform to a standard, such as PDF/A; the result does not", name)
+		job.Warn(fileops.WarnMetadataDropped, "%s claims to conform to a standard, such as PDF/A; the result does not.", name)
 	}
 }
 

@@ -85,7 +85,7 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 	}
 	if len(changed) == 0 {
 		if len(found) > 0 {
-			job.Warn(fileops.WarnTextUnreliable, "no text was found on the scanned pages (%s)", pagelist.Count(len(found)))
+			job.Warn(fileops.WarnTextUnreliable, "No text was found on the scanned pages (%s).", pagelist.Count(len(found)))
 		}
 		if !d.Encrypted {
 			return job.Keep(job.Input())
@@ -96,7 +96,7 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 	if err := t.checkLayer(ctx, d, before.Bytes(), changed); err != nil {
 		return err
 	}
-	job.Warn(fileops.WarnTextRecognized, "the text of %s was recognised and may contain errors", pagelist.Count(len(changed)))
+	job.Warn(fileops.WarnTextRecognized, "The text of %s was recognised and may contain errors.", pagelist.Count(len(changed)))
 	return writePure(job, d, d.IsPDFA1(), nil)
 }
 

@@ -130,16 +130,16 @@ func span(first, end int) (pages []int) {
 // warnExcerpt warns about everything that the results lack.
 func warnExcerpt(job *fileops.Job, losses excerpt.Losses, signed bool) {
 	if losses.Links > 0 {
-		job.Warn(fileops.WarnLinksDropped, "%s to other pages of the file", plural(losses.Links, "link"))
+		job.Warn(fileops.WarnLinksDropped, "Left out %s to other pages of the file.", plural(losses.Links, "link"))
 	}
 	if losses.Attachments > 0 {
-		job.Warn(fileops.WarnContentDropped, "%s of the file", plural(losses.Attachments, "attachment"))
+		job.Warn(fileops.WarnContentDropped, "Left out %s of the file.", plural(losses.Attachments, "attachment"))
 	}
 	if losses.XFA {
-		job.Warn(fileops.WarnContentDropped, "the XFA form of the file was left out; its fields stay")
+		job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields stay.")
 	}
 	if signed {
-		job.Warn(fileops.WarnSignatureInvalid, "the signatures of the file do not cover the result")
+		job.Warn(fileops.WarnSignatureInvalid, "The signatures of the file do not cover the result.")
 	}
 }
 

@@ -260,10 +260,10 @@ func (t Tools) decrypted(ctx context.Context, data []byte, pw, who string) (*pdf
 // could not be read. For who, see [Tools.load].
 func warnLosses(job *fileops.Job, encrypted, incomplete bool, who string) {
 	if encrypted {
-		job.Warn(fileops.WarnProtectionRemoved, "%s was encrypted, for example to restrict printing; the result is not", who)
+		job.Warn(fileops.WarnProtectionRemoved, "The result is not encrypted; %s was, for example to restrict printing.", who)
 	}
 	if incomplete {
-		job.Warn(fileops.WarnContentDropped, "%s is damaged; parts of it could not be read", who)
+		job.Warn(fileops.WarnContentDropped, "Parts of %s could not be read, because it is damaged.", who)
 	}
 }
 

@@ -58,7 +58,7 @@ func (t Tools) Watermark() fileops.Action {
 		}
 		if opacity < 1 && d.IsPDFA1() {
 			d.DropPDFA()
-			job.Warn(fileops.WarnMetadataDropped, "the file claims to conform to PDF/A-1, which allows no transparency; the result does not conform to it")
+			job.Warn(fileops.WarnMetadataDropped, "The file claims to conform to PDF/A-1, which allows no transparency; the result does not conform to it.")
 		}
 		position, scale := job.Params.Get("position"), job.Params.Float("scale")
 		if scale == 0 {

@@ -72,10 +72,10 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 		return err
 	}
 	if len(d.Labelled) > 0 && to == format.HTML {
-		job.Warn(fileops.WarnPageAsImage, "most text of %s is part of drawings, which are pictures with this text as their description", pageList(d.Labelled))
+		job.Warn(fileops.WarnPageAsImage, "Most text of %s is part of drawings, which are pictures with this text as their description.", pageList(d.Labelled))
 	}
 	if len(d.Bare) > 0 && (to == format.HTML || to == format.MD) {
-		job.Warn(fileops.WarnContentDropped, "lines and drawings of %s were left out; PDF to DOCX keeps them", pageList(d.Bare))
+		job.Warn(fileops.WarnContentDropped, "Lines and drawings of %s were left out; PDF to DOCX keeps them.", pageList(d.Bare))
 	}
 	var write func(io.Writer) error
 	switch to {
@@ -88,7 +88,7 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 		write = func(w io.Writer) error {
 			left, err := markdown.Write(ctx, w, flow.New(d))
 			if left > 0 {
-				job.Warn(fileops.WarnContentDropped, "pictures were left out; PDF to HTML or DOCX keeps them")
+				job.Warn(fileops.WarnContentDropped, "Pictures were left out; PDF to HTML or DOCX keeps them.")
 			}
 			return err
 		}
@@ -98,7 +98,7 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 			return err
 		}
 		if float64(tables.Total(ts)) < tablesHold*float64(d.Letters) {
-			job.Warn(fileops.WarnContentDropped, "text outside of tables was left out; PDF to HTML or DOCX keeps it")
+			job.Warn(fileops.WarnContentDropped, "Text outside of tables was left out; PDF to HTML or DOCX keeps it.")
 		}
 		write = func(w io.Writer) error { return tables.WriteCSV(ctx, w, ts) }
 		if to == format.XLSX {
@@ -130,13 +130,13 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 		}
 	}
 	if len(boxes) > 0 {
-		job.Warn(fileops.WarnLayoutSimplified, "flowing text cannot show %s, so text boxes over a picture do", pageList(boxes))
+		job.Warn(fileops.WarnLayoutSimplified, "Flowing text cannot show %s, so text boxes over a picture do.", pageList(boxes))
 	}
 	if len(whole) > 0 {
-		job.Warn(fileops.WarnPageAsImage, "the text of %s cannot be read, so a picture of the page was kept", pageList(whole))
+		job.Warn(fileops.WarnPageAsImage, "The text of %s cannot be read, so a picture of the page was kept.", pageList(whole))
 	}
 	if len(behind) > 0 {
-		job.Warn(fileops.WarnPageAsImage, "flowing text cannot show %s, so pictures do, with the text behind them", pageList(behind))
+		job.Warn(fileops.WarnPageAsImage, "Flowing text cannot show %s, so pictures do, with the text behind them.", pageList(behind))
 	}
 	if len(pages) == 0 {
 		return nil

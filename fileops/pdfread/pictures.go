@@ -121,7 +121,7 @@ func warnFonts(job *fileops.Job, names []string) {
 	if n := len(names) - most; n > 0 {
 		names, more = names[:most], fmt.Sprintf(" and %d more", n)
 	}
-	job.Warn(fileops.WarnFontsSubstituted, "the document does not contain these fonts, so others were used: %s%s", strings.Join(names, ", "), more)
+	job.Warn(fileops.WarnFontsSubstituted, "The document does not contain these fonts, so others were used: %s%s.", strings.Join(names, ", "), more)
 }
 
 // work draws pages until all are taken.

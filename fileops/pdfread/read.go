@@ -83,7 +83,7 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, pictu
 		if e.recognizer == nil {
 			why = "; to recognise text the server needs Tesseract"
 		}
-		job.Warn(fileops.WarnPageAsImage, "no text was found on %s%s", pageList(pictured), why)
+		job.Warn(fileops.WarnPageAsImage, "No text was found on %s%s.", pageList(pictured), why)
 	}
 	warnUnlikely(job, unlikely)
 	scans.warn(job)
@@ -133,7 +133,7 @@ func errDamaged() error {
 // warnUnlikely reports pages whose text is probably wrong.
 func warnUnlikely(job *fileops.Job, pages []int) {
 	if len(pages) > 0 {
-		job.Warn(fileops.WarnTextUnreliable, "the fonts of %s have no usable encoding, so the text may be wrong", pageList(pages))
+		job.Warn(fileops.WarnTextUnreliable, "The fonts of %s have no usable encoding, so the text may be wrong.", pageList(pages))
 	}
 }
 

@@ -201,7 +201,7 @@ func (r *recognition) warn(job *fileops.Job) {
 		}
 	}
 	if len(found) > 0 {
-		job.Warn(fileops.WarnTextRecognized, "the text of %s was recognised and may contain errors", pageList(found))
+		job.Warn(fileops.WarnTextRecognized, "The text of %s was recognised and may contain errors.", pageList(found))
 	}
 }
 

@@ -82,7 +82,7 @@ func (e *Engine) sheet(x *extract.Extractor, index int, job *fileops.Job) (*mode
 	p := x.Doc.Load(index)
 	if p == nil {
 		if x.In.Err == nil {
-			job.Warn(fileops.WarnContentDropped, "page %d is damaged, so its content was left out", index+1)
+			job.Warn(fileops.WarnContentDropped, "Page %d is damaged, so its content was left out.", index+1)
 		}
 		return &model.Sheet{Number: index + 1, W: 595, H: 842, Damaged: true}, x.In.Err
 	}
