@@ -112,9 +112,11 @@ func (t Tools) unlocked(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	if !job.Params.Has("password") {
 		return nil, nil
 	}
-	if sec, err := pdf.FindSecurity(ctx, data); err != nil || sec == nil {
-		return nil, nil // loading tells what is wrong
-	} else if _, open := sec.Open(nil); open {
+	sec, _ := pdf.FindSecurity(ctx, data) // loading reports what is wrong
+	if sec == nil {
+		return nil, nil
+	}
+	if _, open := sec.Open(nil); open {
 		return nil, nil
 	}
 	d, err := t.loadData(ctx, job, f, data, "the file")

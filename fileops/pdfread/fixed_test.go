@@ -294,10 +294,10 @@ func TestImplausibleText(t *testing.T) {
 func TestCodesInUTF8(t *testing.T) {
 	t.Parallel()
 	var cyrillic, korean strings.Builder
-	for _, c := range []rune("Переплётчикнарисовалкарту") {
+	for _, c := range "Переплётчикнарисовалкарту" {
 		fmt.Fprintf(&cyrillic, "%x", string(c))
 	}
-	for _, c := range []rune("킟킵톀킲킿톀킸킼차") {
+	for _, c := range "킟킵톀킲킿톀킸킼차" {
 		fmt.Fprintf(&korean, "%04x", c)
 	}
 	for hex, want := range map[string]string{cyrillic.String(): "Переплётчикнарисовалкарту", korean.String(): "킟킵톀킲킿톀킸킼차"} {

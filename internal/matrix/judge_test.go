@@ -481,7 +481,7 @@ func judgeReport(t *testing.T, path string, in *fileops.File, want content) {
 		kinds += s.Type + " "
 	}
 	f := in.Format()
-	ok := true
+	var ok bool
 	switch f.Family() {
 	case format.Archive:
 		ok = r.Archive.Files == len(want.entries) && r.Archive.Unpacked == size

@@ -56,12 +56,9 @@ func files(dirs []string) []string {
 	var out []string
 	for _, dir := range dirs {
 		// A directory that cannot be read has no fonts.
-		_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-			if err != nil {
-				return nil
-			}
-			switch strings.ToLower(filepath.Ext(p)) {
-			case ".ttf", ".otf", ".ttc", ".otc":
+		_ = filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+			ext := strings.ToLower(filepath.Ext(p))
+			if err == nil && slices.Contains([]string{".ttf", ".otf", ".ttc", ".otc"}, ext) {
 				out = append(out, p)
 			}
 			return nil

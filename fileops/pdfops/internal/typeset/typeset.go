@@ -60,11 +60,10 @@ func New(d *pdf.Document, dirs []string) *Setter {
 	return s
 }
 
-func (s *Setter) add(src *source) *face {
+func (s *Setter) add(src *source) {
 	f := &face{source: src, text: make(map[int]string), kept: make(map[int]float64)}
 	s.faces = append(s.faces, f)
 	s.seen[src.face] = f
-	return f
 }
 
 // A MissingError reports characters that no font has.
