@@ -143,12 +143,12 @@ func warnExcerpt(job *fileops.Job, losses excerpt.Losses, signed bool) {
 	}
 }
 
-// plural returns "1 link was left out" or "2 links were left out".
+// plural returns "1 link" or "2 links".
 func plural(n int, what string) string {
 	if n == 1 {
-		return "1 " + what + " was left out"
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss were left out", n, what)
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Rotate returns the action "rotate" for PDF files: it turns pages clockwise.
