@@ -54,7 +54,7 @@ func FuzzDocument(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
-		for _, a := range []fileops.Action{tools.Compress(), tools.Merge(), tools.Split(), tools.Flatten(), tools.PageNumbers(), tools.Watermark(), tools.FillForm()} {
+		for _, a := range []fileops.Action{tools.Compress(), tools.Merge(), tools.Split(), tools.Flatten(), tools.PageNumbers(), tools.Watermark(), tools.FillForm(), tools.Metadata()} {
 			in := []*fileops.File{fileops.Bytes("a.pdf", data)}
 			if a.Spec().Joint {
 				in = append(in, fileops.Bytes("b.pdf", data))
@@ -63,6 +63,8 @@ func FuzzDocument(f *testing.F) {
 			switch a.Spec().Name {
 			case "watermark":
 				args = fileops.Args{"text": "Draft", "position": "tile"}
+			case "metadata":
+				args = fileops.Args{"set": map[string]any{"title": "x"}, "remove": []any{"author"}}
 			case "fill_form":
 				args = fileops.Args{"fields": map[string]any{"a": "x", "b": true}}
 			}

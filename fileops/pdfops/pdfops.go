@@ -130,6 +130,9 @@ func Rotate() fileops.Action { return Tools{}.Rotate() }
 // Flatten is [Tools.Flatten] in pure Go.
 func Flatten() fileops.Action { return Tools{}.Flatten() }
 
+// Metadata is [Tools.Metadata] in pure Go.
+func Metadata() fileops.Action { return Tools{}.Metadata() }
+
 // PageNumbers is [Tools.PageNumbers] in pure Go.
 func PageNumbers() fileops.Action { return Tools{}.PageNumbers() }
 

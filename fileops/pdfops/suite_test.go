@@ -27,6 +27,7 @@ func TestSuite(t *testing.T) {
 			"extract":  {Action: tools.ExtractPages(), Fixture: sample, Args: fileops.Args{"pages": "1"}},
 			"split":    {Action: tools.Split(), Fixture: sample},
 			"flatten":  {Action: tools.Flatten(), Fixture: sample},
+			"metadata": {Action: tools.Metadata(), Fixture: sample, Args: fileops.Args{"set": map[string]any{"title": "A new title"}}},
 			"numbers":  {Action: tools.PageNumbers(), Fixture: sample},
 			"mark":     {Action: tools.Watermark(), Fixture: sample, Args: fileops.Args{"text": "Draft"}},
 			"fill":     {Action: tools.FillForm(), Fixture: sample, Args: fileops.Args{"fields": map[string]any{"field": "filled"}}},

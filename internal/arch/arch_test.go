@@ -30,7 +30,8 @@ var arrows = map[string][]string{
 	"fileops":                         {"fileops/format"},
 	"fileops/isolate":                 {"fileops", "fileops/format", "fileops/engine", "internal/worktime"},
 	"fileops/raster":                  {"fileops/format"},
-	"internal/imagefile":              {"fileops/raster"},
+	"internal/imagefile":              {"fileops/raster", "internal/xmp"},
+	"internal/xmp":                    {},
 	"internal/jpegenc":                {"fileops/raster"},
 	"internal/ssimulacra":             {"fileops/raster"},
 	"internal/charset":                {"fileops"},
@@ -49,7 +50,7 @@ var arrows = map[string][]string{
 	// engines: independent of each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress", "fileops/pdfops/internal/appearance",
-		"fileops/pdfops/internal/excerpt", "fileops/pdfops/internal/typeset", "fileops/pdfops/internal/fields", "internal/pagelist", "internal/report"},
+		"fileops/pdfops/internal/excerpt", "fileops/pdfops/internal/typeset", "fileops/pdfops/internal/fields", "internal/pagelist", "internal/report", "internal/xmp"},
 	"fileops/pdfops/internal/typeset":    {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile"},
 	"fileops/pdfops/internal/excerpt":    {"fileops/pdfops/internal/pdf"},
 	"fileops/pdfops/internal/appearance": {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/typeset"},

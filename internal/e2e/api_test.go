@@ -191,6 +191,7 @@ func TestSupportedOperation(t *testing.T) {
 		"inspect",
 		"lock",
 		"merge",
+		"metadata",
 		"ocr",
 		"page_numbers",
 		"reset_password",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/xmp"
 )
 
 // FuzzHeaders runs the header parsers on damaged pictures.
@@ -49,7 +50,7 @@ func editAll(b []byte) (out [][]byte) {
 		}
 	}
 	x, _ := editEXIF(b, map[uint16]string{0x13b: "somebody", 0x131: "", 0x112: ""})
-	return append(out, x, editXMP(b, set))
+	return append(out, x, xmp.Edit(b, properties(set)))
 }
 
 // FuzzMetadata changes damaged metadata. What is written can be changed again.
@@ -60,7 +61,7 @@ func FuzzMetadata(f *testing.F) {
 	for _, b := range [][]byte{
 		p.Bytes(), j.Bytes(), WithOrientation(j.Bytes(), 6), []byte("RIFF\x1e\x00\x00\x00WEBPVP8L\x05\x00\x00\x00\x2f\x00\x00\x00\x10\x00XMP \x01\x00\x00\x00<\x00"),
 		[]byte("MM\x00*\x00\x00\x00\x08\x00\x01\x01\x3b\x00\x02\x00\x00\x00\x05\x00\x00\x00\x1a\x00\x00\x00\x00abcd\x00"),
-		[]byte("<rdf:RDF xmlns:rdf='" + rdfSyntax + "'><rdf:Description rdf:about='x' xmlns:dc='" + dublinCore + "' dc:title='a'><dc:creator>b</dc:creator></rdf:Description></rdf:RDF>"),
+		[]byte("<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:Description rdf:about='x' xmlns:dc='" + xmp.DublinCore + "' dc:title='a'><dc:creator>b</dc:creator></rdf:Description></rdf:RDF>"),
 	} {
 		f.Add(b)
 	}

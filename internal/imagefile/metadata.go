@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/filewright/filewright/internal/xmp"
 )
 
 // An Edit is a change of the metadata of a picture. It never touches the pixels.
@@ -31,21 +30,14 @@ type field struct {
 	keyword      string // PNG (PNG, third edition, 11.3.3.1), "" for none
 }
 
-const (
-	dublinCore = "http://purl.org/dc/elements/1.1/"
-	xmpBasic   = "http://ns.adobe.com/xap/1.0/"
-	rdfSyntax  = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-	xmlSpace   = "http://www.w3.org/XML/1998/namespace"
-)
-
 // fields follow the XMP specification, part 1, 8.3 and 8.4, and Exif 2.32, 4.6.4.
 var fields = map[string]field{
-	"title":       {dublinCore, "title", "Alt", 0, "Title"},
-	"description": {dublinCore, "description", "Alt", 0x10e, "Description"},
-	"author":      {dublinCore, "creator", "Seq", 0x13b, "Author"},
-	"copyright":   {dublinCore, "rights", "Alt", 0x8298, "Copyright"},
-	"keywords":    {dublinCore, "subject", "Bag", 0, ""},
-	"software":    {xmpBasic, "CreatorTool", "", 0x131, "Software"},
+	"title":       {xmp.DublinCore, "title", "Alt", 0, "Title"},
+	"description": {xmp.DublinCore, "description", "Alt", 0x10e, "Description"},
+	"author":      {xmp.DublinCore, "creator", "Seq", 0x13b, "Author"},
+	"copyright":   {xmp.DublinCore, "rights", "Alt", 0x8298, "Copyright"},
+	"keywords":    {xmp.DublinCore, "subject", "Bag", 0, ""},
+	"software":    {xmp.Basic, "CreatorTool", "", 0x131, "Software"},
 }
 
 // MetadataFields returns the fields that [Edit] can set, sorted.
@@ -262,7 +254,7 @@ func (e Edit) WebP(b []byte, width, height int) ([]byte, error) {
 }
 
 // blocks returns the changed EXIF and XMP data, nil for none.
-func (e Edit) blocks(exif, xmp []byte, orientation int) (newEXIF, newXMP []byte, err error) {
+func (e Edit) blocks(exif, packet []byte, orientation int) (newEXIF, newXMP []byte, err error) {
 	if e.EXIF {
 		if exif = nil; orientation > 1 {
 			exif = []byte("MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00")
@@ -270,10 +262,10 @@ func (e Edit) blocks(exif, xmp []byte, orientation int) (newEXIF, newXMP []byte,
 		}
 	}
 	if e.XMP {
-		xmp = nil
+		packet = nil
 	}
 	if len(e.Set) == 0 {
-		return exif, xmp, nil
+		return exif, packet, nil
 	}
 	tags, some := make(map[uint16]string), false
 	for name, values := range e.Set {
@@ -289,10 +281,21 @@ func (e Edit) blocks(exif, xmp []byte, orientation int) (newEXIF, newXMP []byte,
 			return nil, nil, err
 		}
 	}
-	if xmp != nil || some {
-		xmp = editXMP(xmp, e.Set)
+	if packet != nil || some {
+		packet = xmp.Edit(packet, properties(e.Set))
 	}
-	return exif, xmp, nil
+	return exif, packet, nil
+}
+
+// properties returns the XMP properties of fields.
+func properties(set map[string][]string) (out []xmp.Property) {
+	for _, name := range MetadataFields() {
+		if values, ok := set[name]; ok {
+			f := fields[name]
+			out = append(out, xmp.Property{Space: f.space, Name: f.local, List: f.list, Values: values})
+		}
+	}
+	return out
 }
 
 // editEXIF sets text tags of the first directory; "" removes a tag. The changed directory
@@ -373,117 +376,4 @@ func editEXIF(b []byte, tags map[uint16]string) ([]byte, error) {
 		b = append(b, en.raw...)
 	}
 	return append(b, next...), nil
-}
-
-// editXMP sets properties of an XMP packet. A packet that cannot be parsed, or nil, is
-// replaced by a new one.
-func editXMP(b []byte, set map[string][]string) []byte {
-	const empty = `<?xpacket begin="` + "\ufeff" + `" id="W5M0MpCehiHzreSzNTczkc9d"?>
-<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="` + rdfSyntax + `"></rdf:RDF></x:xmpmeta>
-<?xpacket end="w"?>`
-	rest, at, about, ok := withoutProperties(b, set)
-	if !ok {
-		rest, at, about, _ = withoutProperties([]byte(empty), set)
-	}
-	var p strings.Builder
-	for _, name := range MetadataFields() {
-		values, f := set[name], fields[name]
-		if len(values) == 0 {
-			continue
-		}
-		prefix := map[string]string{dublinCore: "dc", xmpBasic: "xmp"}[f.space]
-		fmt.Fprintf(&p, "<%s:%s>", prefix, f.local)
-		if f.list == "" {
-			p.WriteString(escaped(strings.Join(values, ", ")))
-		} else {
-			if f.list == "Alt" {
-				values = []string{strings.Join(values, "; ")}
-			}
-			fmt.Fprintf(&p, "<rdf:%s>", f.list)
-			for _, v := range values {
-				lang := ""
-				if f.list == "Alt" {
-					lang = ` xml:lang="x-default"`
-				}
-				fmt.Fprintf(&p, "<rdf:li%s>%s</rdf:li>", lang, escaped(v))
-			}
-			fmt.Fprintf(&p, "</rdf:%s>", f.list)
-		}
-		fmt.Fprintf(&p, "</%s:%s>", prefix, f.local)
-	}
-	if p.Len() == 0 {
-		return rest
-	}
-	description := fmt.Sprintf(`<rdf:Description rdf:about="%s" xmlns:rdf="%s" xmlns:dc="%s" xmlns:xmp="%s">%s</rdf:Description>`, escaped(about), rdfSyntax, dublinCore, xmpBasic, p.String())
-	return slices.Concat(rest[:at], []byte(description), rest[at:])
-}
-
-func escaped(s string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder does not fail
-	return b.String()
-}
-
-// withoutProperties returns a packet without the properties of set, the offset of the end
-// tag of its rdf:RDF, and what it is about. ok is false if it cannot be parsed.
-func withoutProperties(b []byte, set map[string][]string) (rest []byte, at int, about string, ok bool) {
-	wanted := func(n xml.Name) bool {
-		for name := range set {
-			if f := fields[name]; f.space == n.Space && f.local == n.Local {
-				return true
-			}
-		}
-		return false
-	}
-	d := xml.NewDecoder(bytes.NewReader(b))
-	var copied int64 // of b
-	cut := func(from, to int64) {
-		rest = append(rest, b[copied:from]...)
-		copied = to
-	}
-	for at = -1; ; {
-		from := d.InputOffset()
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, 0, "", false
-		}
-		switch t := t.(type) {
-		case xml.StartElement:
-			if wanted(t.Name) {
-				if d.Skip() != nil {
-					return nil, 0, "", false
-				}
-				cut(from, d.InputOffset())
-				continue
-			}
-			if t.Name.Space != rdfSyntax || t.Name.Local != "Description" {
-				continue
-			}
-			for _, a := range t.Attr {
-				if a.Name.Space == rdfSyntax && a.Name.Local == "about" {
-					about = a.Value
-				}
-				if !wanted(a.Name) {
-					continue
-				}
-				re := regexp.MustCompile(`\s[^\s:=]+:` + a.Name.Local + `\s*=\s*("[^"]*"|'[^']*')`)
-				if m := re.FindIndex(b[max(from, copied):d.InputOffset()]); m != nil {
-					start := max(from, copied)
-					cut(start+int64(m[0]), start+int64(m[1]))
-				}
-			}
-		case xml.EndElement:
-			if t.Name.Space == rdfSyntax && t.Name.Local == "RDF" {
-				cut(from, from)
-				at = len(rest)
-			}
-		}
-	}
-	if at < 0 {
-		return nil, 0, "", false
-	}
-	return append(rest, b[copied:]...), at, about, true
 }
