@@ -331,8 +331,8 @@ func TestWithout(t *testing.T) {
 	}
 	m := capability.New(registry(t, s), nil)
 	for ext, want := range map[string][]string{
-		"docx": {"compress", "lock", "reset_password", "unlock", "zip"}, // these need no engine
-		"mp4":  {"zip"}, "md": {"zip"},
+		"docx": {"compress", "inspect", "lock", "reset_password", "unlock", "zip"}, // these need no engine
+		"mp4":  {"zip"}, "md": {"inspect", "zip"},
 	} {
 		if a := m.Query(capability.Query{Ext: ext}); !slices.Equal(a.AvailableActions, want) {
 			t.Errorf("%s: %v", ext, a.AvailableActions)

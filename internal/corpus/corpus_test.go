@@ -19,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // The command runs this program for isolated files.
@@ -245,8 +246,14 @@ func TestArguments(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	reg, err := fileops.NewRegistry(set.Actions()...)
+	systest.NoError(t, err)
 	for _, c := range matrix.Cells(set.Actions()) {
-		if _, err := c.Schema.Parse(arguments(c)); err != nil {
+		in := []format.Format{c.From}
+		if c.Spec.Joint {
+			in = append(in, c.From)
+		}
+		if _, _, err := reg.Resolve(c.Action, in, arguments(c)); err != nil {
 			t.Errorf("%s of %s: %v", c.Action, c.From, err)
 		}
 	}

@@ -174,22 +174,39 @@ func (r *runner) all(ctx context.Context, tasks []task) ([]Outcome, error) {
 // password locks and unlocks files.
 const password = "corpus-7"
 
-// arguments returns values for the required parameters of a cell.
+// arguments returns values for the required parameters of a cell, and for one that changes the file
+// if the cell keeps its format.
 func arguments(c matrix.Cell) fileops.Args {
 	args := make(fileops.Args)
 	for _, p := range c.Schema {
 		switch {
 		case p.Name == c.Param:
 			args[p.Name] = c.Value
-		case p.Required && len(p.Enum) > 0:
-			args[p.Name] = p.Enum[0]
-		case p.Required && p.Secret:
-			args[p.Name] = password
-		case p.Required && p.Name == "pages":
-			args[p.Name] = "1"
+		case p.Required, len(c.Changes) > 0 && p.Name == c.Changes[0]:
+			args[p.Name] = value(p)
 		}
 	}
 	return args
+}
+
+// value returns a value of a parameter that is not its default.
+func value(p fileops.Param) any {
+	switch {
+	case len(p.Enum) > 0:
+		return slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == fmt.Sprint(p.Default) })[0]
+	case p.Type == fileops.Object:
+		return map[string]any{"title": "A title"}
+	case p.Secret:
+		return password
+	case p.Name == "pages":
+		return "1"
+	case p.Type == fileops.Boolean:
+		return p.Default != true
+	case p.Type == fileops.Integer, p.Type == fileops.Number:
+		return p.Min
+	default:
+		return "Draft"
+	}
 }
 
 // one runs a task and has its results judged. Its error is a problem of the runner.

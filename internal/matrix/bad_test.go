@@ -144,9 +144,12 @@ func isText(f format.Format) bool {
 	return format.Check(f, bytes.NewReader(nil), 0) == nil
 }
 
-// readableInPart reports whether the first half of a file may be useful: text, and streams that can
-// be read while they arrive.
+// readableInPart reports whether the first half of a file may be useful: text, streams that can be
+// read while they arrive, and the headers of pictures, which are all that inspect reads.
 func readableInPart(c matrix.Cell) bool {
+	if c.Action == "inspect" && c.From.Family() == format.Image {
+		return true
+	}
 	switch c.From {
 	case format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
 		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR:
@@ -222,6 +225,12 @@ func TestLocked(t *testing.T) {
 					want := contentOf(c.From)
 					want.password = password
 					judgeZIP(t, out[0], want)
+					return
+				}
+				if err == nil && c.Action == "inspect" { // says that it is locked
+					if report := systest.ReadFile(t, out[0]); !bytes.Contains(report, []byte(`"encrypted": true`)) {
+						t.Errorf("the report does not say that the file is encrypted: %s", report)
+					}
 					return
 				}
 				blames(t, "locked", err, "password_required")
