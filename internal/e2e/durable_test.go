@@ -294,7 +294,7 @@ func TestMissingEngines(t *testing.T) {
 	if !strings.Contains(s.banner, "Not available here: ffmpeg") {
 		t.Errorf("banner: %s", s.banner)
 	}
-	for ext, want := range map[string]string{"docx": "[compress lock reset_password unlock zip]", "html": "[convert zip]", "mp4": "[zip]", "mp3": "[zip]"} {
+	for ext, want := range map[string]string{"docx": "[compress inspect lock reset_password unlock zip]", "html": "[convert inspect zip]", "mp4": "[zip]", "mp3": "[zip]"} {
 		if r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext}); fmt.Sprint(r.body["available_actions"]) != want {
 			t.Errorf("%s: %s", ext, r.raw)
 		}

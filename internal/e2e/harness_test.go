@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 		if err := buckets.MakeBucket(context.Background(), bucket); err != nil {
 			log.Fatal(err)
 		}
-		shared, err = launch(filepath.Join(dir, "data"), "--cors-origins", "https://app.example.com", "--log-level", "debug")
+		shared, err = launch(filepath.Join(dir, "data"), "--cors-origins", "https://app.example.com", "--log-level", "debug", "--rate-burst", "20000")
 		if err != nil {
 			log.Fatal("start: ", err)
 		}

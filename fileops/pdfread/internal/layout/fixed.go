@@ -24,7 +24,7 @@ const (
 	overFills  = 0.02  // with larger fills or longer rules text is over graphics
 	overRules  = 2.0
 	smallPage  = 260 // points; text on narrower pages has no room to flow
-	lowPage    = 72  // points; on lower pages a line has no room for its descent and a margin
+	lowPage    = 36  // points; on lower pages a line has no room for its descent and a margin
 )
 
 // flows reports whether flowing text can show the page: whether the leaf l, with
