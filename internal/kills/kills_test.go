@@ -19,6 +19,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -253,7 +254,7 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 			}
 		} else {
 			last = err
-			if h.strict && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+			if h.strict && ctx.Err() == nil && !unreceived(err) {
 				h.complain("%s %s: %v", method, path, err)
 				return nil
 			}
@@ -261,6 +262,13 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
+}
+
+// unreceived reports whether an error may be that of a connection that the server did not accept or
+// closed while it was idle. In the latter case the client sees, depending on when it writes, a reset,
+// the end, a broken pipe, or that its own transport has closed the connection after the end.
+func unreceived(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, net.ErrClosed}, func(target error) bool { return errors.Is(err, target) })
 }
 
 // blocks returns the checksums of the blocks of b.
