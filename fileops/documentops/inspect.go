@@ -317,11 +317,9 @@ func describeCompound(r *report.Report, in *fileops.File) error {
 	return nil
 }
 
-// encryptedBinary reports whether a document of Office 97 needs a password: by a flag
-// of Word's file information block (MS-DOC, 2.5.2), by Excel's record FilePass (MS-XLS,
-// 2.4.117) or by the token of PowerPoint's current user (MS-PPT, 2.3.2).
+// encryptedBinary reports whether a document of Office 97 is encrypted.
 func encryptedBinary(f *compound.File) bool {
-	read := func(name string, n int) []byte {
+	start := func(name string, n int) []byte {
 		s, ok, err := f.Stream(name)
 		if err != nil || !ok {
 			return nil
@@ -330,27 +328,13 @@ func encryptedBinary(f *compound.File) bool {
 		got, _ := s.ReadAt(b, 0)
 		return b[:got]
 	}
-	le := binary.LittleEndian
-	if b := read("WordDocument", 12); len(b) == 12 {
-		return le.Uint16(b[10:])&0x100 != 0
+	if b := start("WordDocument", 12); len(b) == 12 {
+		return compound.WordEncrypted(b)
 	}
-	if b := read("Current User", 16); len(b) == 16 {
-		return le.Uint32(b[12:]) == 0xf3d1c4df
+	if b := start("Current User", 16); len(b) == 16 {
+		return compound.PowerPointEncrypted(b)
 	}
-	for _, name := range []string{"Workbook", "Book"} {
-		b := read(name, 1<<16)
-		for len(b) >= 4 { // records, of which FilePass is one of the first
-			id, n := le.Uint16(b), int(le.Uint16(b[2:]))
-			if id == 0x2f {
-				return true
-			}
-			if id == 0x0a || 4+n > len(b) {
-				break
-			}
-			b = b[4+n:]
-		}
-	}
-	return false
+	return compound.ExcelEncrypted(start("Workbook", 64<<10)) || compound.ExcelEncrypted(start("Book", 64<<10))
 }
 
 // describeProperty adds a property of a document (MS-OSHARED, 2.3.3.2).
@@ -362,29 +346,15 @@ func describeProperty(r *report.Report, set string, id uint32, value any) {
 		text = at.Format(time.RFC3339)
 	}
 	if set != "\x05SummaryInformation" {
-		switch id {
-		case 2:
-			r.Set("category", text)
-		case 7:
+		if id == 7 {
 			r.Document.Slides = n
-		case 15:
-			r.Set("company", text)
+		}
+		if name := map[uint32]string{2: "category", 15: "company"}[id]; name != "" {
+			r.Set(name, text)
 		}
 		return
 	}
 	switch id {
-	case 2:
-		r.Set("title", text)
-	case 3:
-		r.Set("subject", text)
-	case 4:
-		r.Set("author", text)
-	case 5:
-		r.Set("keywords", text)
-	case 6:
-		r.Set("description", text)
-	case 8:
-		r.Set("last_author", text)
 	case 12:
 		r.SetTime("created", text)
 	case 13:
@@ -393,10 +363,14 @@ func describeProperty(r *report.Report, set string, id uint32, value any) {
 		r.Document.Pages = n
 	case 15:
 		r.Document.Words = n
-	case 18:
-		r.Set("program", text)
+	}
+	if name := summaryTexts[id]; name != "" {
+		r.Set(name, text)
 	}
 }
+
+// summaryTexts are the texts among the properties of SummaryInformation.
+var summaryTexts = map[uint32]string{2: "title", 3: "subject", 4: "author", 5: "keywords", 6: "description", 8: "last_author", 18: "program"}
 
 // properties reads the first set of a property stream (MS-OLEPS, 2.21): strings, whole
 // numbers and times. It leaves out damaged ones.

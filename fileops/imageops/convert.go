@@ -87,30 +87,34 @@ func groupTargets(all []format.Format) [][]format.Format {
 // changes returns the parameters that change a picture whose format is kept.
 func changes(f format.Format, s fileops.Schema) (names []string) {
 	for _, p := range s {
-		switch p.Name {
-		case "strip_metadata": // the least change comes first
+		switch {
+		case !affects(p.Name, f):
+		case p.Name == "strip_metadata": // the least change comes first
 			names = append([]string{p.Name}, names...)
-			continue
-		case "convert_to", "fit", "enlarge", "dpi":
-			continue
-		case "quality", "lossless":
-			if !slices.Contains(lossy, f) {
-				continue
-			}
-		case "background":
-			if opaque(plan{to: f}) {
-				continue
-			}
+		default:
+			names = append(names, p.Name)
 		}
-		names = append(names, p.Name)
 	}
 	return names
+}
+
+// affects reports whether a parameter alone can change a picture that keeps format f.
+func affects(param string, f format.Format) bool {
+	switch param {
+	case "convert_to", "fit", "enlarge", "dpi":
+		return false
+	case "quality", "lossless":
+		return slices.Contains(lossy, f)
+	case "background":
+		return !opaque(plan{to: f})
+	}
+	return true
 }
 
 // changed reports whether a parameter other than one changes a picture of format f.
 func changed(params fileops.Params, f format.Format, other string) bool {
 	for name, v := range params.Args() {
-		if name != other && v != false && v != 0.0 && slices.Contains(changes(f, fileops.Schema{{Name: name}}), name) {
+		if name != other && v != false && v != 0.0 && affects(name, f) {
 			return true
 		}
 	}

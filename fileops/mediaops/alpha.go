@@ -2,8 +2,6 @@ package mediaops
 
 import (
 	"strings"
-
-	"github.com/filewright/filewright/fileops/format"
 )
 
 // transparent reports whether the frames of s have an alpha channel.
@@ -22,12 +20,3 @@ func (s stream) transparent() bool {
 // alphaDecoders are the decoders that support transparency in codecs where ffmpeg's own
 // decoder ignores it.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
-
-// mayBeTransparent reports whether a video format supports transparency.
-func mayBeTransparent(f format.Format) bool {
-	switch f {
-	case format.WebM, format.MKV, format.MOV, format.AVI, format.GIF:
-		return true
-	}
-	return false
-}

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/format"
 )
 
 // Compress returns the action "compress" for audio and video. Its results have the
@@ -22,13 +20,7 @@ func (e *Engine) Compress() fileops.Action {
 		Name: "compress", Engine: e.name(), Family: "media",
 		Summary: "Makes audio and video files smaller.",
 	}
-	var formats []format.Format
-	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
-		if t, ok := e.targets[f]; ok && (t.kind == audio || t.kind == video) {
-			formats = append(formats, f)
-		}
-	}
-	if len(formats) > 0 {
+	if formats := e.rewritten(target.plays); len(formats) > 0 {
 		spec.Accepts = []fileops.Accept{{Formats: formats, Params: fileops.Schema{levels}}}
 	}
 	return fileops.Func(spec, e.compress)
@@ -37,9 +29,9 @@ func (e *Engine) Compress() fileops.Action {
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	e = e.within(job)
 	in := job.Input()
-	t, ok := e.targets[in.Format()]
-	if !ok {
-		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", in.Format())
+	t, err := e.target(in.Format())
+	if err != nil {
+		return err
 	}
 	m, err := e.probe(ctx, job, in)
 	if err != nil {

@@ -129,9 +129,9 @@ func (r request) declared(m *media, kept []stream) float64 {
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	e = e.within(job)
 	to := format.Format(job.Params.Get("convert_to"))
-	t, ok := e.targets[to]
-	if !ok {
-		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", to)
+	t, err := e.target(to)
+	if err != nil {
+		return err
 	}
 	r, err := requestOf(job.Params)
 	if err == nil {

@@ -125,6 +125,28 @@ type target struct {
 	iso      bool // belongs to the MP4 family
 }
 
+// plays reports whether t is a format of audio or video, not of pictures.
+func (t target) plays() bool { return t.kind == audio || t.kind == video }
+
+// target returns the target for a format, or an error if this host cannot write it.
+func (e *Engine) target(f format.Format) (target, error) {
+	t, ok := e.targets[f]
+	if !ok {
+		return t, fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", f)
+	}
+	return t, nil
+}
+
+// rewritten returns the formats, sorted, that are read and whose target keep accepts.
+func (e *Engine) rewritten(keep func(target) bool) (formats []format.Format) {
+	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
+		if t, ok := e.targets[f]; ok && keep(t) {
+			formats = append(formats, f)
+		}
+	}
+	return formats
+}
+
 // lossy reports whether the sound of t has a selectable bit rate.
 func (t target) lossy() bool { return t.audio != "flac" && t.audio != "alac" && t.audio != "pcm" }
 

@@ -50,7 +50,7 @@ func (e *Engine) Merge() fileops.Action {
 // mergeTarget returns the result format of a merge whose first input is of format f: f,
 // or m4a if f cannot be written (AMR).
 func (e *Engine) mergeTarget(f format.Format) (format.Format, bool) {
-	if t, ok := e.targets[f]; ok && (t.kind == audio || t.kind == video) {
+	if t, ok := e.targets[f]; ok && t.plays() {
 		return f, true
 	}
 	_, ok := e.targets[format.M4A]

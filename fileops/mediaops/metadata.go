@@ -38,13 +38,9 @@ func (e *Engine) Metadata() fileops.Action {
 		Name: "metadata", Engine: e.name(), Family: "media",
 		Summary: "Changes the tags of audio and video and copies the streams.",
 	}
-	var formats []format.Format
-	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
-		// ffmpeg writes the tags of 3gp, but does not read them.
-		if t, ok := e.targets[f]; ok && f != format.ThGP && (t.kind == audio || t.kind == video) && t.holdsTag("title") {
-			formats = append(formats, f)
-		}
-	}
+	formats := e.rewritten(func(t target) bool { return t.plays() && t.holdsTag("title") })
+	// ffmpeg writes the tags of 3gp, but does not read them.
+	formats = slices.DeleteFunc(formats, func(f format.Format) bool { return f == format.ThGP })
 	if len(formats) > 0 {
 		spec.Accepts = []fileops.Accept{{Formats: formats, Changes: []string{"set", "remove"}, Params: fileops.Schema{
 			{Name: "set", Type: fileops.Object, Min: 1, Max: 20, Doc: "Values by tag: " + strings.Join(tagFields, ", ") + "."},
@@ -122,9 +118,9 @@ func tagEditOf(p fileops.Params, t target, f format.Format) (edit tagEdit, err e
 func (e *Engine) metadata(ctx context.Context, job *fileops.Job) error {
 	e = e.within(job)
 	in := job.Input()
-	t, ok := e.targets[in.Format()]
-	if !ok {
-		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", in.Format())
+	t, err := e.target(in.Format())
+	if err != nil {
+		return err
 	}
 	edit, err := tagEditOf(job.Params, t, in.Format())
 	if err != nil {
@@ -201,7 +197,7 @@ func (e *Engine) retag(m *media, kept []stream, t target, edit tagEdit, path str
 	if edit.chapters {
 		o["map_chapters"] = -1
 	}
-	if edit.all { // what describes the tracks stays
+	if edit.all { // descriptions of the tracks stay
 		for i, s := range kept {
 			var lines []string
 			for _, name := range []string{"language", "filename", "mimetype"} { // the last two are required for attachments

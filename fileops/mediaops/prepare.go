@@ -225,7 +225,7 @@ func (e *Engine) loudness(ctx context.Context, job *fileops.Job, m *media, t tar
 	return l, err
 }
 
-// unexpected is the error of a result that is not what was requested.
+// unexpected returns the error for a result that differs from the request.
 func unexpected(f string, a ...any) error {
 	return fileops.Fail(fileops.ErrEngine, fmt.Errorf("unexpected result: "+f, a...), "")
 }

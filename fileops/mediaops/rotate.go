@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/format"
 )
 
 // Rotate returns the action "rotate" for video. The result has the format, tracks, tags
@@ -23,28 +20,18 @@ func (e *Engine) Rotate() fileops.Action {
 		Name: "rotate", Engine: e.name(), Family: "media",
 		Summary: "Turns the picture of videos.",
 	}
-	if formats := e.videoFormats(); len(formats) > 0 {
+	if formats := e.rewritten(func(t target) bool { return t.kind == video }); len(formats) > 0 {
 		spec.Accepts = []fileops.Accept{{Formats: formats, Params: fileops.Schema{fileops.Angle()}}}
 	}
 	return fileops.Func(spec, e.rotate)
 }
 
-// videoFormats returns the video formats that are both read and written.
-func (e *Engine) videoFormats() (formats []format.Format) {
-	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
-		if t, ok := e.targets[f]; ok && t.kind == video {
-			formats = append(formats, f)
-		}
-	}
-	return formats
-}
-
 func (e *Engine) rotate(ctx context.Context, job *fileops.Job) error {
 	e = e.within(job)
 	in := job.Input()
-	t, ok := e.targets[in.Format()]
-	if !ok {
-		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", in.Format())
+	t, err := e.target(in.Format())
+	if err != nil {
+		return err
 	}
 	m, err := e.probe(ctx, job, in)
 	if err != nil {

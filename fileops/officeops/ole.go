@@ -2,7 +2,6 @@ package officeops
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 
@@ -37,17 +36,16 @@ func checkOLE(ctx context.Context, f *fileops.File) error {
 	if err != nil {
 		return damaged(err)
 	}
-	le := binary.LittleEndian
 	switch f.Format() {
-	case format.DOC: // FibBase.fEncrypted: [MS-DOC] 2.5.2
+	case format.DOC:
 		b, ok, err := head(c, "worddocument", 512)
 		if err != nil || !ok || len(b) < 32 {
 			return damaged(errors.Join(err, compound.ErrDamaged))
 		}
-		if le.Uint16(b[10:])&0x0100 != 0 {
+		if compound.WordEncrypted(b) {
 			return protected()
 		}
-	case format.XLS: // a FilePass record near the start: [MS-XLS] 2.4.117
+	case format.XLS:
 		b, ok, err := head(c, "workbook", 64<<10)
 		if !ok && err == nil {
 			b, ok, err = head(c, "book", 64<<10)
@@ -55,17 +53,10 @@ func checkOLE(ctx context.Context, f *fileops.File) error {
 		if err != nil || !ok {
 			return damaged(errors.Join(err, compound.ErrDamaged))
 		}
-		for len(b) >= 4 {
-			kind, n := le.Uint16(b), int(le.Uint16(b[2:]))
-			if kind == 0x2f {
-				return errMaybeProtected
-			}
-			if kind == 0x0a || 4+n > len(b) { // end of the globals
-				break
-			}
-			b = b[4+n:]
+		if compound.ExcelEncrypted(b) {
+			return errMaybeProtected
 		}
-	case format.PPT: // CurrentUserAtom.headerToken: [MS-PPT] 2.3.2
+	case format.PPT:
 		if _, ok, err := head(c, "powerpoint document", 0); err != nil || !ok {
 			return damaged(errors.Join(err, compound.ErrDamaged))
 		}
@@ -73,7 +64,7 @@ func checkOLE(ctx context.Context, f *fileops.File) error {
 		if err != nil {
 			return damaged(err)
 		}
-		if ok && len(b) >= 16 && le.Uint32(b[12:]) == pptEncrypted {
+		if ok && compound.PowerPointEncrypted(b) {
 			return protected()
 		}
 	}

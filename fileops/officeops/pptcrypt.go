@@ -14,15 +14,14 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// Records of a presentation, and the header tokens of its current user ([MS-PPT] 2.13.24,
-// 2.3.2).
+// Records of a presentation, and the header token of the current user of one that is not
+// encrypted ([MS-PPT] 2.13.24, 2.3.2).
 const (
 	pptUserEdit  = 0x0ff5
 	pptDirectory = 0x1772
 	pptSession   = 0x2f14
 
-	pptEncrypted = 0xf3d1c4df
-	pptPlain     = 0xe391c05f
+	pptPlain = 0xe391c05f
 )
 
 var errPPT = errors.New("ppt: the encryption is damaged")

@@ -127,7 +127,7 @@ func (f *face) set(d *pdf.Document, codes map[int]int) types.IndirectRef {
 	return ref
 }
 
-// toUnicode returns the CMap that tells the text of glyphs.
+// toUnicode returns the CMap from glyphs to their text.
 func (f *face) toUnicode(d *pdf.Document, codes map[int]int) types.IndirectRef {
 	var lines []string
 	for _, c := range slices.Sorted(maps.Keys(codes)) {

@@ -90,8 +90,8 @@ type glyph struct {
 	id      int
 	x, y    float64 // position in thousandths
 	natural float64 // advance according to the font, in thousandths
-	// actual is the text of this and the next glyphs, as far as glyphs alone do not
-	// tell it.
+	// actual is the text of this and the next glyphs; "" if the glyphs by themselves
+	// give it.
 	actual string
 	more   int // glyphs that actual covers besides this
 }
