@@ -102,7 +102,7 @@ func (c *cli) root() *cobra.Command {
 		},
 	})
 	c.add(root,
-		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), convert(c),
+		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), convert(c), agents(c),
 		c.command(spec{use: "version", short: "print the version", run: func(context.Context, []string) error {
 			fmt.Fprintln(c.out, versionLine())
 			return nil
