@@ -12,6 +12,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/batch"
 )
 
 // Local runs actions in this process, on files below a directory. Files are paths, relative to Root or
@@ -105,7 +106,7 @@ func (l *Local) Remove(_ context.Context, file string) error {
 
 // Run implements [Backend].
 func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
-	inputs, formats := make([]*fileops.File, len(c.Files)), make([]format.Format, len(c.Files))
+	paths := make([]string, len(c.Files))
 	for i, name := range c.Files {
 		path, err := l.resolve(name)
 		if err != nil {
@@ -117,14 +118,9 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s: not a file", name)
 		}
-		inputs[i], formats[i] = fileops.Path(path), format.Parse(path)
+		paths[i] = path
 	}
-	action, params, err := l.Registry.Resolve(c.Action, formats, c.Args)
-	if err != nil {
-		return nil, err
-	}
-	first, _ := inputs[0].Path()
-	dir, name, err := l.target(c, first)
+	dir, name, err := l.target(c, paths[0])
 	if err != nil {
 		return nil, err
 	}
@@ -143,24 +139,16 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 			os.RemoveAll(scratch)
 		}
 	}()
-	var made []string
-	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
-		made = append(made, f.Name())
-		return fileops.ToDir(scratch).Put(ctx, f)
-	})
-	var warnings []fileops.Warning
-	r := fileops.Runner{
-		TempDir: l.TempDir, MaxOutput: l.MaxOutput, Progress: c.Progress,
-		Warn: func(w fileops.Warning) { warnings = append(warnings, w) },
-	}
-	if err := r.Do(ctx, action, params, sink, inputs...); err != nil {
+	processor := &batch.Local{Registry: l.Registry, TempDir: l.TempDir, MaxOutput: l.MaxOutput}
+	made, err := processor.Process(ctx, batch.Task{Action: c.Action, Args: c.Args, Files: paths, Progress: c.Progress}, scratch)
+	if err != nil {
 		return nil, err
 	}
 	results := make([]Result, len(made))
-	for i, n := range made {
-		path := filepath.Join(scratch, n)
+	for i, m := range made {
+		path := filepath.Join(scratch, m.Name)
 		if !c.Temporary {
-			if path, err = place(path, dir, n, name, i, len(made)); err != nil {
+			if path, err = place(path, dir, m.Name, name, i, len(made)); err != nil {
 				return results[:i], err
 			}
 		}
@@ -168,10 +156,10 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 		if err != nil {
 			return results[:i], err
 		}
-		results[i] = Result{File: path, Name: filepath.Base(path), Size: st.Size(), URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()}
-	}
-	if len(results) > 0 {
-		results[0].Warnings = warnings
+		results[i] = Result{
+			File: path, Name: filepath.Base(path), Size: st.Size(), Warnings: m.Warnings,
+			URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String(),
+		}
 	}
 	kept = c.Temporary && len(results) > 0
 	return results, nil
@@ -218,19 +206,12 @@ func place(path, dir, name, wanted string, i, total int) (string, error) {
 		if n > 1 {
 			to = filepath.Join(dir, fmt.Sprintf("%s-%d%s", stem, n, ext))
 		}
-		err := os.Link(path, to)
-		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) { // a file system without links
-			if _, err = os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
-				err = os.Rename(path, to)
-			} else {
-				err = fs.ErrExist
-			}
-		}
+		err := batch.Move(path, to, false)
 		switch {
 		case err == nil:
 			return to, nil
 		case !errors.Is(err, fs.ErrExist):
-			return "", fmt.Errorf("cannot write to the directory %s", dir)
+			return "", err
 		case wanted != "" || n == 1000:
 			return "", fmt.Errorf("%s exists; choose another output", to)
 		}
