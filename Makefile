@@ -90,8 +90,8 @@ SOAK_ITEMS ?= 20000
 SOAK_KILLS ?= 1000
 soak:
 	@scripts/setup.sh test
-	$(GO) test -count=1 -v -timeout 12h -run '^TestSoak$$' ./internal/e2e -items $(SOAK_ITEMS)
-	$(GO) test -count=1 -v -timeout 12h -run '^(TestHostileFiles|TestBombs|TestServerMemory)' ./internal/e2e -every-deed
+	$(GO) test -count=1 -v -timeout 12h -run '^TestOverseen$$/^Soak$$' ./internal/e2e -items $(SOAK_ITEMS)
+	$(GO) test -count=1 -v -timeout 12h -run '^(TestOverseen|TestServerMemoryInStorms)$$/^(LargeDocuments|HostileFiles|Bombs)$$' ./internal/e2e -every-deed
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestNothingIsLost|TestEnginesAtWork|TestTakeover)$$' ./internal/kills \
 		-kills $(SOAK_KILLS) -engine-kills $$(($(SOAK_KILLS) / 3)) -takeovers 10
 
