@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -31,7 +32,12 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	op, err := s.submit(r, &req, body)
+	idem, err := idempotencyKey(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	op, err := s.submit(r, &req, idem, body)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -39,12 +45,53 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, doResponse{MainTaskID: op.ID})
 }
 
-func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.Operation, error) {
-	who := principal(r)
-	idem, err := idempotencyKey(r)
+// A Submission requests an operation, as the body of POST /do.
+type Submission struct {
+	Action     string
+	FileKeys   []string
+	Parameters map[string]any
+	Notes      map[string]string
+}
+
+// Submit starts an operation for the caller of an [Extension]'s request, under the rules of POST
+// /do. Pass its error to [Service.Fail].
+func (s *Service) Submit(r *http.Request, sub Submission) (*status.Operation, error) {
+	return s.submit(r, &doRequest{sub.Action, sub.FileKeys, sub.Parameters, sub.Notes}, "", nil)
+}
+
+// Check returns the error of POST /do for a file of this name, or nil. With nil parameters it only
+// checks that the action accepts such a file with some parameters; with an empty name too, that the
+// action exists. It is for requests that can be refused before a file has arrived.
+func (s *Service) Check(action, fileName string, parameters map[string]any) error {
+	offered, err := s.known()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	action = offered.Canonical(action)
+	f := format.Parse(fileName)
+	switch {
+	case fileName == "":
+		for e := range offered.Entries() {
+			if e.Action == action {
+				return nil
+			}
+		}
+		return problem(http.StatusBadRequest, "unsupported_operation", "unknown action %q", action).about("action")
+	case parameters == nil:
+		return offered.Query(capability.Query{Ext: string(f), Action: action}).Err
+	}
+	_, _, err = offered.Resolve(action, []format.Format{f}, parameters)
+	return err
+}
+
+// about sets the request member that caused the problem.
+func (p *Problem) about(param string) *Problem {
+	p.Param = param
+	return p
+}
+
+func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []byte) (*status.Operation, error) {
+	who := principal(r)
 	if idem != "" {
 		// Check for a repeated request before looking up the files: they may have expired since.
 		for op, err := range s.tracker.List(r.Context(), status.Query{Owner: who.Account, IdempotencyKey: idem, Limit: 1}) {
@@ -84,10 +131,11 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(body)
 	}
-	if err := plan(op, offered, files, formats, req.Parameters); err != nil {
+	args, err := plan(op, offered, files, formats, req.Parameters)
+	if err != nil {
 		return nil, err
 	}
-	if op.Args, err = s.worker.Seal(op.ID, req.Parameters); err != nil {
+	if op.Args, err = s.worker.Seal(op.ID, args); err != nil {
 		return nil, err
 	}
 	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
@@ -124,9 +172,10 @@ func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operat
 	return op, nil
 }
 
-// plan returns the items of an operation: one item for all files if the action is joint, else one
-// item for each file. It returns an error for an impossible item, before anything is queued.
-func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) error {
+// plan sets the items of an operation: one item for all files if the action is joint, else one item
+// for each file. It returns the parameters, with each [fileops.Text] converted to the type of its
+// parameter. It returns an error for an impossible item, before anything is queued.
+func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) (map[string]any, error) {
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
 		for _, f := range files {
@@ -134,23 +183,36 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		}
 		return it
 	}
+	var params fileops.Params
 	for i, f := range files {
-		a, _, err := offered.Resolve(op.Action, formats[i:i+1], args)
+		a, p, err := offered.Resolve(op.Action, formats[i:i+1], args)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		params = p
 		if !a.Spec().Joint {
 			op.Items = append(op.Items, item(a, f))
 			continue
 		}
-		a, _, err = offered.Resolve(op.Action, formats, args)
-		if err != nil {
-			return err
+		if a, params, err = offered.Resolve(op.Action, formats, args); err != nil {
+			return nil, err
 		}
 		op.Items = []status.Item{item(a, files...)}
-		return nil
+		break
 	}
-	return nil
+	return typed(args, params), nil
+}
+
+// typed returns args with each [fileops.Text] replaced by the value that params has.
+func typed(args map[string]any, params fileops.Params) map[string]any {
+	out := maps.Clone(args)
+	values := params.Args()
+	for name, v := range args {
+		if _, ok := v.(fileops.Text); ok {
+			out[name] = values[name]
+		}
+	}
+	return out
 }
 
 func (req *doRequest) check(maxFiles int) error {
