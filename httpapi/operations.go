@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -84,7 +86,11 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(body)
 	}
-	if err := plan(op, offered, files, formats, req.Parameters); err != nil {
+	uploads, err := plan(op, offered, files, formats, req.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkUploads(r.Context(), op, offered, files, formats, req.Parameters, uploads); err != nil {
 		return nil, err
 	}
 	if op.Args, err = s.worker.Seal(op.ID, req.Parameters); err != nil {
@@ -124,9 +130,35 @@ func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operat
 	return op, nil
 }
 
-// plan returns the items of an operation: one item for all files if the action is joint, else one
-// item for each file. It returns an error for an impossible item, before anything is queued.
-func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) error {
+// checkUploads checks the files that parameters name by their keys: they must be ready, belong to the
+// account, and have a format that the parameter accepts. The worker opens them again by their keys.
+func (s *Service) checkUploads(ctx context.Context, op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any, uploads map[string]string) error {
+	if len(uploads) == 0 {
+		return nil
+	}
+	args = maps.Clone(args)
+	for name, key := range uploads {
+		recs, err := s.uploads.ReadyAll(ctx, op.Owner, []string{key})
+		if err != nil {
+			p := asProblem(err)
+			p.Param = "parameters." + name
+			if p.Status == http.StatusNotFound {
+				p.Detail = p.Param + " is not one of your files"
+			}
+			return p
+		}
+		args[name] = fileops.Bytes(recs[0].Name, nil) // only its format matters here
+	}
+	trial := *op
+	_, err := plan(&trial, offered, files, formats, args)
+	return err
+}
+
+// plan adds the items of an operation: one item for all files if the action is joint, else one
+// item for each file. It returns an error for an impossible item, before anything is queued. uploads
+// are the keys of the files of parameters, by name.
+func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) (uploads map[string]string, err error) {
+	uploads = make(map[string]string)
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
 		for _, f := range files {
@@ -135,22 +167,23 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		return it
 	}
 	for i, f := range files {
-		a, _, err := offered.Resolve(op.Action, formats[i:i+1], args)
+		a, params, err := offered.Resolve(op.Action, formats[i:i+1], args)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		maps.Insert(uploads, params.Uploads())
 		if !a.Spec().Joint {
 			op.Items = append(op.Items, item(a, f))
 			continue
 		}
-		a, _, err = offered.Resolve(op.Action, formats, args)
-		if err != nil {
-			return err
+		if a, params, err = offered.Resolve(op.Action, formats, args); err != nil {
+			return nil, err
 		}
+		maps.Insert(uploads, params.Uploads())
 		op.Items = []status.Item{item(a, files...)}
-		return nil
+		return uploads, nil
 	}
-	return nil
+	return uploads, nil
 }
 
 func (req *doRequest) check(maxFiles int) error {
