@@ -169,13 +169,15 @@ func (s Suite) combinations(acc fileops.Accept) []combination {
 
 // Changing returns arguments that change a file, as an entry with
 // [fileops.Accept.Changes] requires: a value for the first of these parameters that is
-// pages, or has listed values or a range. It returns no arguments for other entries.
+// pages or text, or has listed values or a range. It returns no arguments for other entries.
 func Changing(acc fileops.Accept) fileops.Args {
 	for _, name := range acc.Changes {
 		p := acc.Params[slices.IndexFunc(acc.Params, func(p fileops.Param) bool { return p.Name == name })]
 		switch {
 		case p.Name == "pages":
 			return fileops.Args{name: "1"}
+		case p.Name == "text":
+			return fileops.Args{name: "Draft"}
 		case len(p.Enum) > 0:
 			other := slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == fmt.Sprint(p.Default) })
 			if len(other) > 0 {
