@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -131,11 +132,14 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(body)
 	}
-	args, err := plan(op, offered, files, formats, req.Parameters)
+	params, uploads, err := plan(op, offered, files, formats, req.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	if op.Args, err = s.worker.Seal(op.ID, args); err != nil {
+	if err := s.checkUploads(r.Context(), op, offered, files, formats, req.Parameters, uploads); err != nil {
+		return nil, err
+	}
+	if op.Args, err = s.worker.Seal(op.ID, typed(req.Parameters, params)); err != nil {
 		return nil, err
 	}
 	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
@@ -172,10 +176,35 @@ func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operat
 	return op, nil
 }
 
+// checkUploads checks the files that parameters name by their keys: they must be ready, belong to the
+// account, and have a format that the parameter accepts. The worker opens them again by their keys.
+func (s *Service) checkUploads(ctx context.Context, op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any, uploads map[string]string) error {
+	if len(uploads) == 0 {
+		return nil
+	}
+	args = maps.Clone(args)
+	for name, key := range uploads {
+		recs, err := s.uploads.ReadyAll(ctx, op.Owner, []string{key})
+		if err != nil {
+			p := asProblem(err)
+			p.Param = "parameters." + name
+			if p.Status == http.StatusNotFound {
+				p.Detail = p.Param + " is not one of your files"
+			}
+			return p
+		}
+		args[name] = fileops.Bytes(recs[0].Name, nil) // only its format matters here
+	}
+	trial := *op
+	_, _, err := plan(&trial, offered, files, formats, args)
+	return err
+}
+
 // plan sets the items of an operation: one item for all files if the action is joint, else one item
-// for each file. It returns the parameters, with each [fileops.Text] converted to the type of its
-// parameter. It returns an error for an impossible item, before anything is queued.
-func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) (map[string]any, error) {
+// for each file. It returns the parameters of the last one, and the keys of the files that parameters
+// name, by parameter. It returns an error for an impossible item, before anything is queued.
+func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) (params fileops.Params, uploads map[string]string, err error) {
+	uploads = make(map[string]string)
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
 		for _, f := range files {
@@ -183,24 +212,25 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		}
 		return it
 	}
-	var params fileops.Params
 	for i, f := range files {
 		a, p, err := offered.Resolve(op.Action, formats[i:i+1], args)
 		if err != nil {
-			return nil, err
+			return params, nil, err
 		}
 		params = p
+		maps.Insert(uploads, params.Uploads())
 		if !a.Spec().Joint {
 			op.Items = append(op.Items, item(a, f))
 			continue
 		}
 		if a, params, err = offered.Resolve(op.Action, formats, args); err != nil {
-			return nil, err
+			return params, nil, err
 		}
+		maps.Insert(uploads, params.Uploads())
 		op.Items = []status.Item{item(a, files...)}
 		break
 	}
-	return typed(args, params), nil
+	return params, uploads, nil
 }
 
 // typed returns args with each [fileops.Text] replaced by the value that params has.

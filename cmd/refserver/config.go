@@ -47,6 +47,7 @@ type serverConfig struct {
 	engines    engineConfig
 	cluster    clusterConfig
 	dashboard  bool
+	mcp        bool
 	webhooks   webhookConfig
 	api        httpapi.Config
 
@@ -82,6 +83,7 @@ func (s *serverConfig) registerNetwork(fs *flagSet) {
 
 func (s *serverConfig) registerAPI(fs *flagSet) {
 	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard at /dashboard/")
+	fs.BoolVar(&s.mcp, "mcp", true, "serve the Model Context Protocol at /mcp, for agents with an API key")
 	s.envelope = "dual"
 	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
 	fs.DurationVar(&s.runTimeout, "run-timeout", 10*time.Minute, "maximum `duration` that a client may wait for the result of POST /api/v1/run/ACTION; 0: this endpoint is off")

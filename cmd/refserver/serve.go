@@ -29,6 +29,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/onecall"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/riverqueue"
@@ -290,6 +291,9 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 		return err
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
+	if cfg.mcp {
+		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+	}
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}

@@ -6,6 +6,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"image"
+	_ "image/jpeg"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -495,5 +498,47 @@ func TestOneCallOfTheDocs(t *testing.T) {
 	}
 	if calls != 3 {
 		t.Errorf("the pages have %d calls", calls)
+	}
+}
+
+// A picture is drawn over pages and pictures.
+func TestWatermarkPicture(t *testing.T) {
+	t.Parallel()
+	m := image.NewNRGBA(image.Rect(0, 0, 60, 40))
+	for i := range m.Pix {
+		m.Pix[i] = []byte{0, 255, 0, 255}[i%4]
+	}
+	var b bytes.Buffer
+	systest.NoError(t, png.Encode(&b, m))
+	logo := file{"logo.png", b.Bytes()}
+	key := shared.upload(t, logo.name, logo.b, 1)
+	params := map[string]any{"image_key": key, "opacity": 1, "position": "center", "scale": 0.5}
+	for _, in := range []file{pdf(t), jpg(t), sample(t, format.PNG)} {
+		out := shared.one(t, "watermark", params, in).save(t)
+		if strings.HasSuffix(out, ".pdf") {
+			shown := strings.TrimSuffix(out, ".pdf")
+			tool(t, "pdftoppm", "-png", "-singlefile", "-r", "50", out, shown)
+			out = shown + ".png"
+		}
+		drawn, err := os.Open(out)
+		systest.NoError(t, err)
+		defer drawn.Close()
+		shown, _, err := image.Decode(drawn)
+		systest.NoError(t, err)
+		middle := shown.At(shown.Bounds().Dx()/2, shown.Bounds().Dy()/2)
+		if r, g, b, _ := middle.RGBA(); r>>8 > 12 || g>>8 < 243 || b>>8 > 12 {
+			t.Errorf("%s: the colour in the middle is %v", in.name, middle)
+		}
+	}
+	broken := shared.upload(t, "broken.png", logo.b[:len(logo.b)/2], 1)
+	for _, in := range []file{pdf(t), jpg(t)} {
+		if text := shared.fails(t, "invalid_parameter", "watermark", map[string]any{"image_key": broken}, in); !strings.Contains(text, "image_key") {
+			t.Errorf("a broken picture: %s", text)
+		}
+	}
+	p := shared.want(t, 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "watermark", "file_keys": []string{shared.upload(t, "a.pdf", pdf(t).b, 1)},
+		"parameters": map[string]any{"image_key": key, "text": "too"}})
+	if p.str("param") != "parameters.image_key" {
+		t.Errorf("both: %s", p.raw)
 	}
 }
