@@ -77,7 +77,7 @@ var arrows = map[string][]string{
 	"fileops/pdfread/internal/markdown": {"fileops/format", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
 	"fileops/pdfread/internal/text":     {"fileops/pdfread/internal/model"},
 	"fileops/pdfread/internal/tables":   {"fileops", "internal/ooxml", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
-	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "internal/colour", "internal/report"},
+	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "internal/colour", "internal/report", "internal/imagefile"},
 	"fileops/officeops":                 {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited", "internal/odfcrypt", "internal/officetext", "internal/pagelist", "internal/route", "internal/safezip"},
 	"fileops/documentops":               {"fileops", "fileops/format", "fileops/raster", "internal/compound", "internal/imagefile", "internal/safezip", "internal/report"},
 	"fileops/ocrops":                    {"fileops", "fileops/format", "fileops/engine"},

@@ -265,6 +265,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	switch p.Name {
 	case "page":
 		return trial{value: 1}
+	case "count":
+		return trial{value: 4}
+	case "interval":
+		return trial{value: 0.5, also: fileops.Args{"count": nil}}
+	case "columns":
+		return trial{value: 3}
 	case "set":
 		return trial{value: map[string]any{"title": newTitle, "author": "Somebody"}}
 	case "remove":
