@@ -46,6 +46,7 @@ type serverConfig struct {
 	engines    engineConfig
 	cluster    clusterConfig
 	dashboard  bool
+	mcp        bool
 	webhooks   webhookConfig
 	api        httpapi.Config
 
@@ -81,6 +82,7 @@ func (s *serverConfig) registerNetwork(fs *flagSet) {
 
 func (s *serverConfig) registerAPI(fs *flagSet) {
 	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard at /dashboard/")
+	fs.BoolVar(&s.mcp, "mcp", true, "serve the Model Context Protocol at /mcp, for agents with an API key")
 	s.envelope = "dual"
 	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
 	fs.BoolVar(&s.api.AbsoluteLinks, "absolute-links", false, "return download links that start with --public-url")

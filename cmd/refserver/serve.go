@@ -29,6 +29,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/webhook"
@@ -285,6 +286,9 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 		return err
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
+	if cfg.mcp {
+		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+	}
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
 	}

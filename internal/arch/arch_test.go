@@ -115,6 +115,9 @@ var arrows = map[string][]string{
 	// service
 	"httpapi":               {"httpapi/internal/gcra", "capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
 	"httpapi/internal/gcra": {},
+	"httpapi/client":        {},
+	"httpapi/mcp":           {"httpapi", "httpapi/client", "capability", "fileops", "fileops/format", "internal/batch", "internal/charset", "internal/pagelist"},
+	"internal/batch":        {"httpapi/client", "fileops", "fileops/format"},
 	"httpapi/auth":          {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
 	"httpapi/admin":         {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
 	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "upload/blob", "capability",
