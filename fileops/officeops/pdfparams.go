@@ -51,7 +51,7 @@ var (
 	}
 	paramTrackedChanges = fileops.Param{
 		Name: "tracked_changes", Scope: fileops.ScopeContent, Enum: []string{"shown", "accepted", "rejected"},
-		Doc: "What the PDF shows of tracked changes: shown with marks, or the text as if all were accepted or rejected. By default, what the document shows.",
+		Doc: "How tracked changes appear: shown with marks, or the text as if all were accepted or rejected. By default, as in the document.",
 	}
 	paramComments = fileops.Param{
 		Name: "comments", Enum: []string{none, "annotations"}, Default: none,
@@ -64,12 +64,12 @@ var (
 	}
 	paramNotes = fileops.Param{
 		Name: "notes", Scope: fileops.ScopeContent, Enum: []string{none, after, only}, Default: none,
-		Doc:     "Whether the PDF has the pages with the speaker's notes: none, after the slides, or only these pages.",
+		Doc:     "Which pages with the speaker's notes are converted: none, after for those after the slides, or only for these alone.",
 		Aliases: map[string]string{"false": none, "true": after},
 	}
 	paramHiddenSlides = fileops.Param{
 		Name: "hidden_slides", Scope: fileops.ScopeContent, Type: fileops.Boolean, Default: false,
-		Doc: "Whether the PDF has the hidden slides too.",
+		Doc: "Whether hidden slides are converted too.",
 	}
 	paramSheets = fileops.Param{
 		Name: "sheet", Min: 1, Max: 256, Scope: fileops.ScopeContent,
