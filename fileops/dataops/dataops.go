@@ -156,7 +156,7 @@ func Convert() fileops.Action {
 			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.HTML, format.MD), header, read, encoding}},
 			{
 				Formats: []format.Format{format.CSV}, Params: with(output, to(format.CSV), result, read, encoding),
-				Changes: []string{"output_delimiter", "bom", "output_encoding", "delimiter", "encoding"},
+				Changes: []string{"bom", "output_delimiter", "output_encoding", "delimiter", "encoding"},
 			},
 			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed, header, shape, encoding}},
 			{Formats: []format.Format{format.TSV}, Params: with(output, to(format.CSV), written, encoding)},
