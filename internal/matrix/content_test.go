@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,21 +26,23 @@ import (
 
 // A content describes what is in a file, and so what its results must contain.
 type content struct {
-	words    []string
-	sheet    bool          // the words are in cells
-	pages    int           // after layout; 0: unknown
-	dpi      int           // of pages rendered as pictures
-	a4       bool          // the pages have that size
-	picture  bool          // the patches are beside the words
-	w, h     int           // size of a picture or video of the patches
-	clear    bool          // the last patch is transparent
-	still    bool          // a picture without duration
-	sound    time.Duration // 0: none
-	tone     bool          // the sound is the tone
-	moving   time.Duration // duration of a video
-	parts    int           // number of joined parts; 0 means 1
-	entries  [][2]string   // of an archive
-	password string        // password that the result must have
+	words   []string
+	sheet   bool          // the words are in cells
+	pages   int           // after layout; 0: unknown
+	dpi     int           // of pages rendered as pictures
+	a4      bool          // the pages have that size
+	picture bool          // the patches are beside the words
+	w, h    int           // size of a picture or video of the patches
+	clear   bool          // the last patch is transparent
+	still   bool          // a picture without duration
+	sound   time.Duration // 0: none
+	tone    bool          // the sound is the tone
+	moving  time.Duration // duration of a video
+	parts   int           // number of joined parts; 0 means 1
+	entries [][2]string   // of an archive
+
+	developed bool   // from a raw photo
+	password  string // password that the result must have
 
 	codec   string      // of a video
 	encoded string      // the codec of a video that must result
@@ -90,6 +93,9 @@ func contentOf(f format.Format) content {
 		if f == format.ICO {
 			return content{w: 32, h: 32, still: true}
 		}
+		if f == format.RAW { // developing it changes the brightness
+			return content{w: 160, h: 120, still: true, developed: true}
+		}
 		return content{w: 160, h: 120, still: true}
 	case format.Audio:
 		return content{sound: specimen.Duration, tone: f != format.AMR}
@@ -100,6 +106,11 @@ func contentOf(f format.Format) content {
 		if single(f) {
 			e = e[:1]
 		}
+		if f == format.AR { // it has no folders
+			for i := range e {
+				e[i][0] = strings.ReplaceAll(e[i][0], "/", "_")
+			}
+		}
 		return content{entries: e}
 	}
 	return content{}
@@ -107,7 +118,7 @@ func contentOf(f format.Format) content {
 
 // single reports whether a file of format f contains one compressed file.
 func single(f format.Format) bool {
-	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst}, f)
+	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA}, f)
 }
 
 // videoCodec returns the codec of the specimen of f.
@@ -315,6 +326,9 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "members":
 		if single(c.From) {
 			return trial{value: "*"}
+		}
+		if c.From == format.AR { // it has no folders
+			return trial{value: "dir_*", effect: func(c *content) { c.entries = c.entries[1:] }}
 		}
 		return trial{value: "DIR/", effect: func(c *content) { c.entries = c.entries[1:] }}
 	case "dpi":
