@@ -123,9 +123,9 @@ type compression struct {
 
 	level int
 
-	before *appearance // of the input; decoded on first use
-	original  *original      // of the input; decoded on first use
-	best   []byte      // the smallest result so far that meets the bound
+	before   *appearance // of the input; decoded on first use
+	original *original   // of the input; decoded on first use
+	best     []byte      // the smallest result so far that meets the bound
 }
 
 // tries returns the maximum number of encodings of a picture with header h for one

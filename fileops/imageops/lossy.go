@@ -36,7 +36,7 @@ func scored(p plan, h header) bool {
 	return false
 }
 
-// An original holds what the score needs of the original.
+// An original is the decoded input, with what the score needs of it.
 type original struct {
 	whole raster.Samples    // RGB, or gray
 	parts []image.Rectangle // of the picture, that are compared
@@ -50,7 +50,7 @@ const (
 	allTiles = tile * tile * tiles * 3 / 2
 )
 
-// newOriginal decodes the original. The parts of a large picture are tiles with as
+// newOriginal decodes the input. The parts of a large picture are tiles with as
 // much and as little detail as the whole.
 func (e *Engine) newOriginal(ctx context.Context, src source) (*original, error) {
 	whole, err := e.flat(ctx, src)
