@@ -102,7 +102,7 @@ func (c *cli) root() *cobra.Command {
 		},
 	})
 	c.add(root,
-		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), convert(c),
+		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), convert(c), batchRun(c), agents(c),
 		c.command(spec{use: "version", short: "print the version", run: func(context.Context, []string) error {
 			fmt.Fprintln(c.out, versionLine())
 			return nil
@@ -128,7 +128,7 @@ type spec struct {
 	use      string // name and arguments: "backup DIR"
 	short    string // for the list of commands
 	long     string
-	min, max int // number of arguments
+	min, max int // number of arguments; max -1: any number
 	flags    func(*flagSet)
 	run      func(ctx context.Context, args []string) error
 }
@@ -145,9 +145,12 @@ func (c *cli) command(s spec) *cobra.Command {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if n := len(args); n < s.min || n > s.max {
+		if n := len(args); n < s.min || n > s.max && s.max >= 0 {
 			expected := strconv.Itoa(s.min)
-			if s.min != s.max {
+			switch {
+			case s.max < 0:
+				expected = "at least " + expected
+			case s.min != s.max:
 				expected += " to " + strconv.Itoa(s.max)
 			}
 			return usageError{fmt.Errorf("%d arguments, expected %s", n, expected)}

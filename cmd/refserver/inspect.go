@@ -21,6 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/batch"
 )
 
 // probe looks for the engines and leaves no engine running.
@@ -226,7 +227,11 @@ func (c *cli) convert(ctx context.Context, e engineConfig, in, out string, param
 		}
 	}
 	for i, path := range results {
-		if err := move(path, to[i], force); err != nil {
+		if err := batch.Move(path, to[i], force); err != nil {
+			var exists *batch.ExistsError
+			if errors.As(err, &exists) { // created in the meantime
+				return cmp.Or(checkTarget(to[i], force), err)
+			}
 			return err
 		}
 		fmt.Fprintln(c.out, to[i])
@@ -266,24 +271,6 @@ func checkTarget(path string, force bool) error {
 		return fmt.Errorf("%q is a directory", path)
 	case !force:
 		return fmt.Errorf("%q exists; use --force to replace it", path)
-	}
-	return nil
-}
-
-// move moves a result to its path. It replaces an existing file only if force is set.
-func move(from, to string, force bool) error {
-	if !force {
-		err := os.Link(from, to)
-		switch {
-		case err == nil:
-			return nil // the other name is removed with its directory
-		case errors.Is(err, iofs.ErrExist): // created in the meantime
-			return checkTarget(to, force)
-		}
-		// Some file systems have no links.
-	}
-	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("cannot write to %q: %w", to, withoutPath(err))
 	}
 	return nil
 }
