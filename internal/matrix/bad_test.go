@@ -152,7 +152,8 @@ func readableInPart(c matrix.Cell) bool {
 	}
 	switch c.From {
 	case format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
-		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR:
+		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR,
+		format.ISO: // much of it is padding
 		return true
 	}
 	return isText(c.From)
