@@ -93,7 +93,7 @@ func (c *call) receiveForm(action string) error {
 	if err != nil {
 		return malformed(err)
 	}
-	left := limits.BodyBytes // for the fields
+	left := min(limits.BodyBytes, maxFieldBytes)
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -151,13 +151,17 @@ func (c *call) receivePart(action string, part *multipart.Part, left *int64) err
 		return malformed(err)
 	}
 	if *left -= int64(len(value) + len(name)); *left < 0 {
-		return httpapi.NewProblem(http.StatusRequestEntityTooLarge, "too_large", "the fields of the form have more than %d bytes", c.svc.Limits().BodyBytes)
+		return httpapi.NewProblem(http.StatusRequestEntityTooLarge, "too_large", "the fields of the form have more than %d bytes beside the files", min(c.svc.Limits().BodyBytes, maxFieldBytes))
 	}
 	return c.set(name, string(value))
 }
 
-// maxFields bounds the number of parameters.
-const maxFields = 200
+// Limits of the parameters. They are in memory while the files arrive, and any number of clients may
+// send some at once; larger parameters need the JSON body of POST /do.
+const (
+	maxFields     = 200
+	maxFieldBytes = 64 << 10
+)
 
 // set records a parameter or another member of the request.
 func (c *call) set(name, value string) (err error) {
