@@ -37,7 +37,7 @@ func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool
 			return err
 		}
 	}
-	return writeRecords(delimited.NewReader(text, rune(comma)), w, types)
+	return writeRecords(src.job, delimited.NewReader(text, rune(comma)), w, types)
 }
 
 // A columnType is the JSON type of the cells of a column.
@@ -93,8 +93,9 @@ type rowReader interface {
 }
 
 // writeRecords writes rows as an array of objects, one per line. The first row
-// names the columns. If types is nil, all cells become strings.
-func writeRecords(r rowReader, w io.Writer, types []columnType) error {
+// names the columns; a warning says so if there is no other. If types is nil, all cells
+// become strings.
+func writeRecords(job *fileops.Job, r rowReader, w io.Writer, types []columnType) error {
 	err := r.Next()
 	if errors.Is(err, io.EOF) {
 		_, err = io.WriteString(w, "[]\n")
@@ -168,6 +169,7 @@ func writeRecords(r rowReader, w io.Writer, types []columnType) error {
 	end := "\n]\n"
 	if r.Rows() == 1 {
 		end = "[]\n"
+		job.Warn(fileops.WarnContentDropped, "The table has a single row, which names the columns, so the result has no records.")
 	}
 	_, err = io.WriteString(w, end)
 	return err

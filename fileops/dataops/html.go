@@ -402,7 +402,7 @@ func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Form
 				return err
 			}
 		}
-		return writeRecords(&gridReader{rows: tables[0].rows}, w, types)
+		return writeRecords(job, &gridReader{rows: tables[0].rows}, w, types)
 	}
 	tw := newTableWriter(w, to, "", delimiters[job.Params.Get("delimiter")])
 	for r := (&gridReader{rows: tables[0].rows}); r.Next() == nil; {
