@@ -51,7 +51,7 @@ func toJSON(src *source, w io.Writer, from format.Format, comma byte, l jsonLayo
 			return err
 		}
 	}
-	return writeRecords(delimited.NewReader(text, rune(comma)), w, types, l)
+	return writeRecords(src.job, delimited.NewReader(text, rune(comma)), w, types, l)
 }
 
 // A columnType is the JSON type of the cells of a column.
@@ -107,9 +107,9 @@ type rowReader interface {
 	Cell(i int) []byte
 }
 
-// writeRecords writes rows as an array, one row per line, or as JSON Lines. If types is
-// nil, all cells become strings.
-func writeRecords(r rowReader, w io.Writer, types []columnType, l jsonLayout) error {
+// writeRecords writes rows as an array, one row per line, or as JSON Lines. A warning says
+// so if there are only names of columns. If types is nil, all cells become strings.
+func writeRecords(job *fileops.Job, r rowReader, w io.Writer, types []columnType, l jsonLayout) error {
 	begin, between, end := "[\n  ", ",\n  ", "\n]\n"
 	if l.shape == lines {
 		begin, between, end = "", "\n", "\n"
@@ -156,6 +156,7 @@ func writeRecords(r rowReader, w io.Writer, types []columnType, l jsonLayout) er
 		}
 	}
 	if sep == begin { // no rows
+		job.Warn(fileops.WarnContentDropped, "The table has a single row, which names the columns, so the result has no records.")
 		if end = "[]\n"; l.shape == lines {
 			end = ""
 		}

@@ -403,7 +403,7 @@ func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Form
 				return err
 			}
 		}
-		return writeRecords(&gridReader{rows: tables[0].rows}, w, types, l)
+		return writeRecords(job, &gridReader{rows: tables[0].rows}, w, types, l)
 	}
 	tw := newTableWriter(w, to, "", delimiters[job.Params.Get("delimiter")])
 	for r := (&gridReader{rows: tables[0].rows}); r.Next() == nil; {

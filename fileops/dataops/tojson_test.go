@@ -61,6 +61,28 @@ func TestCSVToJSON(t *testing.T) {
 	}
 }
 
+// The only row of a table names columns of no record, and a warning says so.
+func TestSingleRowToJSON(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		file, in string
+		warns    bool
+	}{
+		{"x.csv", "a,b\n", true},
+		{"x.tsv", "a\tb", true},
+		{"x.html", "<table><tr><td>a<td>b</table>", true},
+		{"x.csv", "a,b\n1,2\n", false},
+		{"x.csv", "", false},
+	} {
+		var codes []string
+		r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
+		err := r.Run(t.Context(), dataops.Convert(), to("json"), fileops.ToDir(t.TempDir()), fileops.Bytes(tt.file, []byte(tt.in)))
+		if err != nil || slices.Contains(codes, fileops.WarnContentDropped) != tt.warns {
+			t.Errorf("%q: warnings %q, %v", tt.in, codes, err)
+		}
+	}
+}
+
 func TestTyped(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
