@@ -113,13 +113,15 @@ var arrows = map[string][]string{
 	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 
 	// service
-	"httpapi":               {"httpapi/internal/gcra", "capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
-	"httpapi/internal/gcra": {},
-	"httpapi/client":        {},
-	"httpapi/mcp":           {"httpapi", "httpapi/client", "capability", "fileops", "fileops/format", "internal/batch", "internal/charset", "internal/pagelist"},
-	"internal/batch":        {"httpapi/client", "fileops", "fileops/format"},
-	"httpapi/auth":          {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
-	"httpapi/admin":         {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
+	"httpapi":                    {"httpapi/internal/gcra", "httpapi/internal/zipstream", "capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
+	"httpapi/internal/gcra":      {},
+	"httpapi/internal/zipstream": {},
+	"httpapi/onecall":            {"httpapi", "fileops", "status", "upload"},
+	"httpapi/auth":               {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
+	"httpapi/admin":              {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
+	"httpapi/client":             {},
+	"httpapi/mcp":                {"httpapi", "httpapi/client", "capability", "fileops", "fileops/format", "internal/batch", "internal/charset", "internal/pagelist"},
+	"internal/batch":             {"httpapi/client", "fileops", "fileops/format"},
 	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "upload/blob", "capability",
 		"fileops/format"},
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -62,6 +63,18 @@ func (l *Local) Process(ctx context.Context, t Task, dir string) ([]Result, erro
 	action, params, err := l.Registry.Resolve(t.Action, formats, t.Args)
 	if err != nil {
 		return nil, err
+	}
+	if files := maps.Collect(params.Uploads()); len(files) > 0 { // paths instead of file keys
+		args := maps.Clone(t.Args)
+		for name, path := range files {
+			if err := checkInput(path); err != nil {
+				return nil, err
+			}
+			args[name] = fileops.Path(path)
+		}
+		if action, params, err = l.Registry.Resolve(t.Action, formats, args); err != nil {
+			return nil, err
+		}
 	}
 	var results []Result
 	var warnings []fileops.Warning
