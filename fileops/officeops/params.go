@@ -118,10 +118,6 @@ type extras struct {
 func readExtras(p fileops.Params) (x extras, err error) {
 	x.pdf = p
 	x.sheet = p.Get("sheet")
-	if p.Get("fit_to") == "sheet" && (p.Has("pages") || x.sheet != "" && !x.allSheets()) {
-		// LibreOffice would ignore them.
-		return x, &fileops.ParamError{Param: "fit_to", Reason: "cannot be sheet together with pages or a choice of sheets"}
-	}
 	if x.encoding, err = charset.Encoding(p); err != nil {
 		return x, err
 	}

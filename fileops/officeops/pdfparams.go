@@ -76,9 +76,8 @@ var (
 		Doc: "Name or number of the sheet to convert, or numbers such as 1-3,5,-1; all by default.",
 	}
 	paramFitTo = fileops.Param{
-		Name: "fit_to", Enum: []string{"width", "page", "sheet", none}, Default: "width",
-		Doc: "How sheets fit on pages: width puts all columns on a page unless the sheet has its own scale, page puts a whole sheet on a page, " +
-			"sheet makes pages as large as the sheets, none keeps the scale of the document.",
+		Name: "fit_to", Enum: []string{"width", "page", none}, Default: "width",
+		Doc: "How sheets fit on pages: width puts all columns on a page unless the sheet has its own scale, page puts a whole sheet on a page, none keeps the scale of the document.",
 	}
 	paramOrientation = fileops.Param{
 		Name: "orientation", Enum: []string{"auto", "portrait", "landscape"}, Default: "auto",
@@ -167,9 +166,6 @@ func (x extras) applyPDF(r *request) {
 		r.FitTo = "width"
 		if p.Has("fit_to") {
 			r.FitTo = p.Get("fit_to")
-		}
-		if r.FitTo == "sheet" {
-			r.Data["SinglePageSheets"] = true
 		}
 		if !x.allSheets() {
 			r.Sheets = x.sheet

@@ -109,7 +109,6 @@ func TestPDFParameters(t *testing.T) {
 		{"sheets", book, fileops.Args{"sheet": "1,-1"}, 4, []string{"S1R1", "S3R70"}, []string{"S2R1"}, nil},
 		{"pages of a sheet", book, fileops.Args{"sheet": "2-", "pages": "-1"}, 1, []string{"S3R70"}, []string{"S3R1\n", "S2R70"}, nil},
 		{"sheet on a page", book, fileops.Args{"fit_to": "page"}, 3, []string{"S1R70", "S3R70"}, nil, turned(false)},
-		{"page of a sheet", book, fileops.Args{"fit_to": "sheet"}, 3, []string{"S1R70", "S3R70"}, nil, nil},
 		{"sheets in landscape", book, fileops.Args{"orientation": "landscape", "fit_to": "none"}, 9, nil, nil, turned(true)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -230,8 +229,6 @@ func TestBadPDFParameters(t *testing.T) {
 		{deck(), fileops.Args{"orientation": "landscape"}},
 		{book(), fileops.Args{"hidden_slides": true}},
 		{deck(), fileops.Args{"comments": "margin"}},
-		{book(), fileops.Args{"fit_to": "sheet", "pages": "1"}},
-		{book(), fileops.Args{"fit_to": "sheet", "sheet": "1"}},
 	} {
 		tt.args["convert_to"] = "pdf"
 		if _, err := convertWith(t, tt.in, tt.args); !errors.As(err, &param) {
