@@ -238,6 +238,10 @@ func (l markLayout) arrange(m *image.RGBA, opacity float64) (*image.RGBA, image.
 // any script for which the host has a font.
 func (e *Engine) lettering(ctx context.Context, job *fileops.Job, l markLayout, text string) (*image.RGBA, error) {
 	text = strings.TrimSpace(text)
+	const least = 16 // pixels of a side
+	if min(l.w, l.h) < least {
+		return nil, &fileops.ParamError{Param: "text", Reason: fmt.Sprintf("does not fit into a video of %d × %d pixels", l.w, l.h)}
+	}
 	size := l.fit(float64(longestLine(text))*0.5, 1.2*float64(strings.Count(text, "\n")+1))
 	for range 4 { // the extent grows almost, but not exactly, with the size
 		m, err := e.drawText(ctx, job, l, text, size)

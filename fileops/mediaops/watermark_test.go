@@ -185,6 +185,10 @@ func TestWatermarkErrors(t *testing.T) {
 			t.Errorf("%s: %s, %v", what, out, err)
 		}
 	}
+	tiny := makeFile(t, "in.mp4", args("-f lavfi -i color=s=8x32:d=0.2")...)
+	if _, err := run(t, e.Watermark(), fileops.Args{"text": "a"}, tiny); !errors.Is(err, fileops.ErrParameter) || !strings.Contains(fileops.Message(err), "8 × 32") {
+		t.Errorf("a tiny video: %v", err)
+	}
 	sound := makeFile(t, "in.mp4", args("-f lavfi -i sine=d=1")...)
 	if _, err := run(t, e.Watermark(), fileops.Args{"text": "a"}, sound); fileops.Code(err) != "unsupported_input" {
 		t.Errorf("a file without a picture: %v", err)
