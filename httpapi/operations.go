@@ -139,6 +139,9 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		if err != nil {
 			return err
 		}
+		if err := checkSize(a, f); err != nil {
+			return err
+		}
 		if !a.Spec().Joint {
 			op.Items = append(op.Items, item(a, f))
 			continue
@@ -147,10 +150,26 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		if err != nil {
 			return err
 		}
+		for _, f := range files {
+			if err := checkSize(a, f); err != nil {
+				return err
+			}
+		}
 		op.Items = []status.Item{item(a, files...)}
 		return nil
 	}
 	return nil
+}
+
+// checkSize returns an error if a file is larger than the action reads.
+func checkSize(a fileops.Action, f *upload.File) error {
+	err := a.Spec().CheckSize(f.Size)
+	if err == nil {
+		return nil
+	}
+	p := problem(http.StatusRequestEntityTooLarge, "too_large", "%s: %s", f.Name, fileops.Message(err))
+	p.Param, p.MaxBytes = "file_keys", a.Spec().MaxBytes
+	return p
 }
 
 func (req *doRequest) check(maxFiles int) error {

@@ -25,7 +25,7 @@ type marker interface{ marks() bool }
 // result has the format, colour profile and metadata of the input; formats with losses
 // are encoded again at high quality. It needs libvips with Pango.
 func (e *Engine) Watermark() fileops.Action {
-	spec := fileops.Spec{Name: "watermark", Engine: e.Name(), Family: "image", Summary: "Draws a text over pictures."}
+	spec := fileops.Spec{MaxBytes: e.opts.MaxBytes, Name: "watermark", Engine: e.Name(), Family: "image", Summary: "Draws a text over pictures."}
 	if m, ok := e.codec.(marker); ok && m.marks() {
 		spec.Accepts = e.keeping(fileops.Schema{
 			{Name: "text", Required: true, Min: 1, Max: 1000, Doc: "Text of the watermark; a line break starts a new line."},

@@ -50,6 +50,7 @@ func (t Tools) Watermark() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		opacity := job.Params.Float("opacity")
 		set := typeset.New(d, t.fonts())
 		m, err := textMark(d, set, job.Params.Get("text"), opacity)
