@@ -36,6 +36,10 @@ type Problem struct {
 	// MaxBytes is the size of the largest file that the operation accepts; 0 for other errors.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 
+	// ErrorCode and MainTaskID describe an operation whose files have all failed.
+	ErrorCode  string `json:"error_code,omitempty"`
+	MainTaskID string `json:"main_task_id,omitempty"`
+
 	// Quota describes the exceeded quota; nil for other errors.
 	Quota *QuotaUse `json:"quota,omitempty"`
 
