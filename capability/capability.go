@@ -39,6 +39,11 @@ type Answer struct {
 	// [fileops.Accept]. It is nil if the action does not do so.
 	Changes []string
 
+	// MaxBytes has the size of the largest file of the extension for Action, or for each
+	// of AvailableActions. An action without a limit of its own is absent. If the query
+	// has parameters, it is the limit of exactly that request.
+	MaxBytes map[string]int64
+
 	// Err is the reason why the action of a query is not supported: the error of
 	// [fileops.Registry.Resolve]. It is nil if Supported is true.
 	Err error
@@ -85,6 +90,9 @@ func (m *Matrix) Query(q Query) Answer {
 	if ans.Action == "" {
 		ans.AvailableActions = m.actionsFor(f)
 		ans.Supported = len(ans.AvailableActions) > 0
+		for _, name := range ans.AvailableActions {
+			ans.limit(name, m.reg.MaxBytes(name, f))
+		}
 		return ans
 	}
 	schema, ok := m.reg.Schema(ans.Action, f)
@@ -94,10 +102,26 @@ func (m *Matrix) Query(q Query) Answer {
 		ans.Changes = m.reg.Changes(ans.Action, f)
 	}
 	if !ok || len(q.Parameters) > 0 {
-		_, _, ans.Err = m.Resolve(ans.Action, []format.Format{f}, q.Parameters)
-		ans.Supported = ans.Err == nil
+		var a fileops.Action
+		a, _, ans.Err = m.Resolve(ans.Action, []format.Format{f}, q.Parameters)
+		if ans.Supported = ans.Err == nil; ans.Supported {
+			ans.limit(ans.Action, a.Spec().MaxBytes)
+		}
+	} else {
+		ans.limit(ans.Action, m.reg.MaxBytes(ans.Action, f))
 	}
 	return ans
+}
+
+// limit sets the limit of an action. 0 means none.
+func (a *Answer) limit(action string, most int64) {
+	if most <= 0 {
+		return
+	}
+	if a.MaxBytes == nil {
+		a.MaxBytes = make(map[string]int64)
+	}
+	a.MaxBytes[action] = most
 }
 
 // An Entry is one cell of the matrix, for tables and tests.

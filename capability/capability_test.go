@@ -139,3 +139,31 @@ func ExampleMatrix_Query() {
 	// [convert]
 	// false [jpg webp] - parameter "convert_to" must be one of: jpg, webp
 }
+
+// The limit is the largest of all actions that could run, or that of the one that will.
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	act := func(to string, most int64) fileops.Action {
+		return fileops.Func(fileops.Spec{Name: "convert", Engine: to, MaxBytes: most, Accepts: []fileops.Accept{{
+			Formats: []format.Format{format.PNG}, Params: fileops.Schema{fileops.Enum("convert_to", "Target.", to)},
+		}}}, func(context.Context, *fileops.Job) error { return nil })
+	}
+	for _, tt := range []struct {
+		actions    []fileops.Action
+		args       map[string]any
+		any, exact int64 // 0 means no limit
+	}{
+		{[]fileops.Action{act("webp", 5), act("pdf", 7)}, map[string]any{"convert_to": "webp"}, 7, 5},
+		{[]fileops.Action{act("webp", 5), act("pdf", 0)}, map[string]any{"convert_to": "webp"}, 0, 5},
+		{[]fileops.Action{act("webp", 5), act("pdf", 0)}, map[string]any{"convert_to": "pdf"}, 0, 0},
+	} {
+		reg, err := fileops.NewRegistry(tt.actions...)
+		systest.NoError(t, err)
+		m := capability.New(reg, nil)
+		for q, want := range map[*capability.Query]int64{{Ext: "png"}: tt.any, {Ext: "png", Action: "CONVERT"}: tt.any, {Ext: "png", Action: "convert", Parameters: tt.args}: tt.exact} {
+			if got := m.Query(*q).MaxBytes["convert"]; got != want {
+				t.Errorf("%+v: %d, want %d", *q, got, want)
+			}
+		}
+	}
+}

@@ -75,8 +75,21 @@ type Spec struct {
 	// content is not compared with their names, because the action did not make either.
 	Verbatim bool
 
+	// MaxBytes is the size of the largest input file that the action reads. A [Runner]
+	// rejects larger ones. 0 means that the action has no such limit.
+	MaxBytes int64
+
 	// Accepts lists the supported inputs, most specific first.
 	Accepts []Accept
+}
+
+// CheckSize returns an error that matches [ErrLimit] if a file of n bytes is larger than
+// the action reads.
+func (s Spec) CheckSize(n int64) error {
+	if s.MaxBytes <= 0 || n <= s.MaxBytes {
+		return nil
+	}
+	return Fail(ErrLimit, nil, "the file has %d bytes, more than the limit of %d for this operation", n, s.MaxBytes)
 }
 
 // An Accept pairs input formats with the parameters that are valid for them:

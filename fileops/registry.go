@@ -148,6 +148,24 @@ func (r *Registry) Changes(name string, f format.Format) []string {
 	return out
 }
 
+// MaxBytes returns the size of the largest file of a format that an action reads, see
+// [Spec]. If several actions with this name accept the format, it is the largest of their
+// limits. It returns 0 if there is no limit.
+func (r *Registry) MaxBytes(name string, f format.Format) (most int64) {
+	name = strings.ToLower(name)
+	for _, a := range r.actions {
+		spec := a.Spec()
+		if spec.Name != name || !slices.ContainsFunc(spec.Accepts, func(acc Accept) bool { return acc.covers([]format.Format{f}) }) {
+			continue
+		}
+		if spec.MaxBytes <= 0 {
+			return 0
+		}
+		most = max(most, spec.MaxBytes)
+	}
+	return most
+}
+
 // entries returns what the actions of a name accept for a format.
 func (r *Registry) entries(name string, f format.Format) (all []Accept) {
 	name = strings.ToLower(name)

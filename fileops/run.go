@@ -190,6 +190,9 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 			return err
 		}
 		job.Inputs = append(job.Inputs, g)
+		if err := spec.CheckSize(g.Size()); err != nil {
+			return inAction(spec.Name, err)
+		}
 		if spec.names(g.Format()) {
 			if err := checkInput(g); err != nil && (!spec.Encrypted || !errors.Is(err, format.ErrEncrypted)) {
 				return inAction(spec.Name, err)

@@ -779,3 +779,16 @@ func TestErrorNamesActionOnce(t *testing.T) {
 		t.Errorf("%q, want %q", err, want)
 	}
 }
+
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	a := fileops.Func(fileops.Spec{Name: "copy", MaxBytes: 3, Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}}}},
+		func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
+	sink := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
+	if err := fileops.Run(t.Context(), a, nil, sink, fileops.Bytes("a.txt", []byte("abc"))); err != nil {
+		t.Errorf("a file of the largest size: %v", err)
+	}
+	if err := fileops.Run(t.Context(), a, nil, sink, fileops.Bytes("a.txt", []byte("abcd"))); !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("a larger file: %v, want %v", err, fileops.ErrLimit)
+	}
+}

@@ -44,6 +44,12 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 		AvailableActions: a.AvailableActions, AvailableActionsAlias: a.AvailableActions,
 		Parameters: a.Parameters, SameFormat: a.Changes,
 	}
+	for name, n := range a.MaxBytes {
+		if resp.Limits == nil {
+			resp.Limits = make(map[string]sizeLimit)
+		}
+		resp.Limits[name] = sizeLimit{n}
+	}
 	if a.Err != nil {
 		resp.Reason = fileops.Message(a.Err)
 	}

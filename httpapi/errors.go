@@ -33,6 +33,9 @@ type Problem struct {
 	Param     string   `json:"param,omitempty"`   // member of the request that caused the error
 	Allowed   []string `json:"allowed,omitempty"` // accepted values
 
+	// MaxBytes is the size of the largest file that the operation accepts; 0 for other errors.
+	MaxBytes int64 `json:"max_bytes,omitempty"`
+
 	// ErrorCode and MainTaskID describe an operation whose files have all failed.
 	ErrorCode  string `json:"error_code,omitempty"`
 	MainTaskID string `json:"main_task_id,omitempty"`

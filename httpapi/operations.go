@@ -217,6 +217,9 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		if err != nil {
 			return params, nil, err
 		}
+		if err := checkSize(a, f); err != nil {
+			return params, nil, err
+		}
 		params = p
 		maps.Insert(uploads, params.Uploads())
 		if !a.Spec().Joint {
@@ -225,6 +228,11 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		}
 		if a, params, err = offered.Resolve(op.Action, formats, args); err != nil {
 			return params, nil, err
+		}
+		for _, f := range files {
+			if err := checkSize(a, f); err != nil {
+				return params, nil, err
+			}
 		}
 		maps.Insert(uploads, params.Uploads())
 		op.Items = []status.Item{item(a, files...)}
@@ -243,6 +251,17 @@ func typed(args map[string]any, params fileops.Params) map[string]any {
 		}
 	}
 	return out
+}
+
+// checkSize returns an error if a file is larger than the action reads.
+func checkSize(a fileops.Action, f *upload.File) error {
+	err := a.Spec().CheckSize(f.Size)
+	if err == nil {
+		return nil
+	}
+	p := problem(http.StatusRequestEntityTooLarge, "too_large", "%s: %s", f.Name, fileops.Message(err))
+	p.Param, p.MaxBytes = "file_keys", a.Spec().MaxBytes
+	return p
 }
 
 func (req *doRequest) check(maxFiles int) error {

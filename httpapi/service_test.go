@@ -935,3 +935,36 @@ func TestCancelledHalfway(t *testing.T) {
 		t.Errorf("download: %d %q %v", resp.StatusCode, b, err)
 	}
 }
+
+// do refuses files that are larger than the action reads, and supported-operation tells the limit.
+func TestTooLargeForTheAction(t *testing.T) {
+	t.Parallel()
+	action := func(name string, most int64, joint bool) fileops.Action {
+		return fileops.Func(fileops.Spec{
+			Name: name, Engine: "go", Family: "text", Summary: "Does nothing.", Joint: joint, MaxBytes: most,
+			Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}},
+		}, func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
+	}
+	a := serve(t, httpapi.Config{Actions: []fileops.Action{action("compress", 5, false), action("merge", 5, true), action("lock", 0, false)}})
+	small, large := a.upload(t, "key-a", "small.txt", "12345"), a.upload(t, "key-a", "large.txt", "123456")
+	for _, name := range []string{"compress", "merge"} {
+		code, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":%q,"file_keys":[%q,%q]}`, name, small, large))
+		if code != 413 || m["error"] != "too_large" || m["max_bytes"] != 5.0 || m["param"] != "file_keys" || !strings.HasPrefix(fmt.Sprint(m["message"]), "large.txt: ") {
+			t.Errorf("%s of a large file: %d %v", name, code, m)
+		}
+		if code, m = a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":%q,"file_keys":[%q]}`, name, small)); code != 200 {
+			t.Errorf("%s of a small file: %d %v", name, code, m)
+		}
+	}
+	if code, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"lock","file_keys":[%q]}`, large)); code != 200 {
+		t.Errorf("lock, which has no limit: %d %v", code, m)
+	}
+	for query, want := range map[string]string{
+		`{"ext":"txt"}`: "map[compress:map[max_bytes:5] merge:map[max_bytes:5]]", `{"ext":"txt","action":"merge"}`: "map[merge:map[max_bytes:5]]",
+		`{"ext":"txt","action":"lock"}`: "<nil>",
+	} {
+		if _, m := a.call(t, "key-a", "POST", "/api/v1/supported-operation", query); fmt.Sprint(m["limits"]) != want {
+			t.Errorf("limits of %s: %v, want %s", query, m["limits"], want)
+		}
+	}
+}

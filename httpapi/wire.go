@@ -77,7 +77,14 @@ type capabilityResponse struct {
 	AvailableActionsAlias []string       `json:"availableActions,omitempty"`
 	Parameters            map[string]any `json:"parameters,omitempty"`
 	SameFormat            []string       `json:"same_format,omitempty"`
-	Reason                string         `json:"reason,omitempty"`
+	// Limits has an element for each action in the response that has a limit, by name.
+	Limits map[string]sizeLimit `json:"limits,omitempty"`
+	Reason string               `json:"reason,omitempty"`
+}
+
+// A sizeLimit limits the input of an action.
+type sizeLimit struct {
+	MaxBytes int64 `json:"max_bytes"`
 }
 
 // OperationStatus is the status of an operation in responses. See [Service.Describe].

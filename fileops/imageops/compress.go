@@ -48,7 +48,8 @@ import (
 // transparent pictures the worse of a white and a black backdrop.
 func (e *Engine) Compress() fileops.Action {
 	spec := fileops.Spec{
-		Name: "compress", Engine: e.Name(), Family: "image",
+		MaxBytes: e.opts.MaxBytes,
+		Name:     "compress", Engine: e.Name(), Family: "image",
 		Summary: "Makes picture files smaller and keeps the dimensions.",
 	}
 	var formats []format.Format

@@ -43,7 +43,8 @@ import (
 // then keeps its quality by default.
 func (e *Engine) Convert() fileops.Action {
 	spec := fileops.Spec{
-		Name: "convert", Engine: e.Name(), Family: "image",
+		MaxBytes: e.opts.MaxBytes,
+		Name:     "convert", Engine: e.Name(), Family: "image",
 		Summary: "Converts pictures to other formats, and changes them.",
 	}
 	for _, in := range e.reads {

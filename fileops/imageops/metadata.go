@@ -26,7 +26,8 @@ var kinds = []string{"all", "exif", "xmp", "iptc", "comments"}
 //     or "all". Removal comes first.
 func (e *Engine) Metadata() fileops.Action {
 	spec := fileops.Spec{
-		Name: "metadata", Engine: e.Name(), Family: "image",
+		MaxBytes: e.opts.MaxBytes,
+		Name:     "metadata", Engine: e.Name(), Family: "image",
 		Summary: "Changes the metadata of pictures and keeps the pixels.",
 	}
 	formats := slices.DeleteFunc(e.Reads(), func(f format.Format) bool { return !editable(f) })

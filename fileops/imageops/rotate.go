@@ -21,7 +21,8 @@ var fine = map[format.Format]int{
 // EXIF is applied first. Formats with losses are encoded again at high quality.
 func (e *Engine) Rotate() fileops.Action {
 	return fileops.Func(fileops.Spec{
-		Name: "rotate", Engine: e.Name(), Family: "image",
+		MaxBytes: e.opts.MaxBytes,
+		Name:     "rotate", Engine: e.Name(), Family: "image",
 		Summary: "Turns pictures with all their frames.",
 		Accepts: e.keeping(fileops.Schema{fileops.Angle()}),
 	}, e.rotate)

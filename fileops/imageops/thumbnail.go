@@ -16,7 +16,7 @@ import (
 //
 // A JPEG is decoded at an eighth, a quarter or half of its size where that is enough.
 func (e *Engine) Thumbnail() fileops.Action {
-	spec := fileops.Spec{Name: "thumbnail", Engine: e.Name(), Family: "image", Summary: "Makes a small preview of a picture."}
+	spec := fileops.Spec{MaxBytes: e.opts.MaxBytes, Name: "thumbnail", Engine: e.Name(), Family: "image", Summary: "Makes a small preview of a picture."}
 	if params := fileops.Thumbnail(e.writes...); params != nil {
 		page := fileops.Param{
 			Name: "page", Type: fileops.Integer, Min: 1, Max: 99999, Default: 1,

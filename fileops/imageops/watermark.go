@@ -29,7 +29,7 @@ type marker interface {
 // input; formats with losses are encoded again at high quality. It needs libvips, and
 // Pango for text.
 func (e *Engine) Watermark() fileops.Action {
-	spec := fileops.Spec{Name: "watermark", Engine: e.Name(), Family: "image", Summary: "Draws a text or a picture over pictures."}
+	spec := fileops.Spec{MaxBytes: e.opts.MaxBytes, Name: "watermark", Engine: e.Name(), Family: "image", Summary: "Draws a text or a picture over pictures."}
 	if m, ok := e.codec.(marker); ok {
 		params := fileops.Watermark(m.marksText(), e.Reads()...)
 		spec.Accepts = e.keeping(params)

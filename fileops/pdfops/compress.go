@@ -64,6 +64,7 @@ type Renderer interface {
 // other. A result that is smaller is not encrypted and has no restrictions.
 func (t Tools) Compress() fileops.Action {
 	spec := t.pageSpec("compress", "Makes a PDF file smaller.", fileops.Compression("How much quality may be given up for a smaller file."))
+	spec.MaxBytes = pdf.MaxFile // it is read into memory
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		f := job.Input()
 		original, err := f.ReadAll(pdf.MaxFile)

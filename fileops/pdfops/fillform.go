@@ -34,6 +34,7 @@ func (t Tools) FillForm() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		acro := d.Dict(d.Catalog()["AcroForm"])
 		form := fields.Read(d, pages)
 		if len(form.Names()) == 0 {

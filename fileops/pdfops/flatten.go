@@ -27,6 +27,7 @@ func (t Tools) Flatten() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		if d.Dict(d.Catalog()["AcroForm"])["XFA"] != nil {
 			job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields became content.")
 		}

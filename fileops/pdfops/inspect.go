@@ -20,6 +20,7 @@ func (t Tools) Inspect() fileops.Action {
 	spec := report.Spec("pdfcpu", "pdf", "Describes a PDF file as JSON.", []format.Format{format.PDF}, fileops.Param{
 		Name: "password", Doc: "Password that opens an encrypted file.", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
 	})
+	spec.MaxBytes = pdf.MaxMapped
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		r := report.New(job)
 		d, err := t.load(ctx, job, job.Input(), "the file")
@@ -30,6 +31,7 @@ func (t Tools) Inspect() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		pages, err := d.Pages(t.Limits.pages())
 		if err != nil {
 			return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")

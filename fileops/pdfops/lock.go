@@ -64,7 +64,9 @@ func (t Tools) Lock() fileops.Action {
 
 func (t Tools) lockSpec(name, summary string, params fileops.Schema) fileops.Spec {
 	spec := t.spec(name, summary, params)
+	spec.MaxBytes = pdf.MaxFile
 	if t.QPDF != nil {
+		spec.MaxBytes = 0
 		spec.Engine = "qpdf " + t.QPDF.Version
 	}
 	return spec

@@ -53,6 +53,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			if err != nil {
 				return err
 			}
+			defer d.Close()
 			if d.Encrypted {
 				warnLosses(job, d.Encrypted, d.Incomplete(), job.Input().Name())
 				return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, d.IsPDFA1(), nil) })
@@ -60,6 +61,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			return job.Keep(job.Input().Named(mergedName))
 		}
 		m := newMerger(t.Limits, t.fonts())
+		defer m.out.Close()
 		for i, f := range job.Inputs {
 			parts, err := t.asPDF(ctx, job, by, f)
 			if err != nil {
@@ -70,6 +72,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 				if err != nil {
 					return err
 				}
+				m.out.Files = append(m.out.Files, d.Files...)
 				m.warnLosses(job, d, f.Name())
 				if err := m.add(ctx, d, f.Name()); err != nil {
 					return err

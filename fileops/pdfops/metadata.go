@@ -64,6 +64,7 @@ func (t Tools) Metadata() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		if all {
 			if d.Claims("pdfaid:part") {
 				job.Warn(fileops.WarnMetadataDropped, "The file claims to conform to PDF/A, which requires XMP metadata; the result does not conform to it.")

@@ -52,6 +52,7 @@ func (t Tools) OCR() fileops.Action {
 		Doc: "Also recognises pages that already have text, replaces invisible text of an earlier recognition, and adds what is not text yet.",
 	})
 	spec.Engine += " + " + "pdfium"
+	spec.MaxBytes = pdf.MaxFile // pdfium reads it into memory
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		return t.ocr(ctx, job, job.Params.Get(language.Name))
 	})
@@ -62,6 +63,7 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 	if err != nil {
 		return err
 	}
+	defer d.Close()
 	var before bytes.Buffer // without encryption and damage, so that both see the same pages
 	if err := d.Write(&before, false, nil); err != nil {
 		return err

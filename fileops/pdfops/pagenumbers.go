@@ -52,6 +52,7 @@ func (t Tools) PageNumbers() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		last := len(pages)
 		if job.Params.Has("start") {
 			last = job.Params.Int("start") + len(chosen) - 1

@@ -62,6 +62,7 @@ func (t Tools) excerpts(spec fileops.Spec, choose func(fileops.Params, *excerpt.
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		signed := d.Signed()
 		source := excerpt.New(d, pages)
 		groups, err := choose(job.Params, source)
@@ -162,6 +163,7 @@ func (t Tools) Rotate() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		chosen, err := pagelist.Parse(job.Params.Get("pages"), len(pages))
 		if err != nil {
 			return err

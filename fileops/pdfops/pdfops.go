@@ -15,9 +15,10 @@
 //
 // # Limits
 //
-// Most actions read documents into memory; only lock, unlock and reset_password
-// with qpdf do not. Such documents may have at most 512 MiB and 5,000 pages (see
-// [Limits]), and images 100 megapixels.
+// Documents of 64 MiB and more stay in their file: only objects and short streams
+// are in memory. They may have at most 4 GiB. Compress, files in memory, and without
+// qpdf also encrypted files, have a limit of 512 MiB. Documents may have 5,000 pages
+// (see [Limits]), and images 100 megapixels.
 //
 // pdfcpu checks the context only between objects, so parsing one hostile object
 // cannot be interrupted. Run the actions on untrusted files in processes that
@@ -25,6 +26,7 @@
 package pdfops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +71,8 @@ type Tools struct {
 	// Run limits each run of QPDF. Zero fields mean one minute of processor time
 	// and 4 GiB of address space.
 	Run engine.Limits
+
+	large int64 // size of files whose streams stay in the file; 0 means mapFrom
 }
 
 // Limits bound the input of the actions. Zero fields mean the defaults.
@@ -151,7 +155,7 @@ func ImagesToPDF() fileops.Action { return Tools{}.ImagesToPDF() }
 // spec returns a Spec for PDF files.
 func (t Tools) spec(name, summary string, params fileops.Schema) fileops.Spec {
 	return fileops.Spec{
-		Name: name, Engine: "pdfcpu", Family: "pdf", Summary: summary,
+		Name: name, Engine: "pdfcpu", Family: "pdf", Summary: summary, MaxBytes: pdf.MaxMapped,
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}, Params: params}},
 	}
 }
@@ -167,7 +171,8 @@ func (t Tools) pageSpec(name, summary string, params ...fileops.Param) fileops.S
 	return spec
 }
 
-// loadPages reads the input and its pages, and warns about what a new file lacks.
+// loadPages reads the input and its pages, and warns about what a new file lacks. The
+// caller must close the document.
 func (t Tools) loadPages(ctx context.Context, job *fileops.Job) (*pdf.Document, []pdf.Page, error) {
 	d, err := t.load(ctx, job, job.Input(), "the file")
 	if err != nil {
@@ -176,15 +181,22 @@ func (t Tools) loadPages(ctx context.Context, job *fileops.Job) (*pdf.Document, 
 	warnLosses(job, d.Encrypted, d.Incomplete(), "the file")
 	pages, err := d.Pages(t.Limits.pages())
 	if err != nil {
-		return nil, nil, fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
+		err = fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
+		return nil, nil, errors.Join(err, d.Close())
 	}
 	return d, pages, nil
 }
 
-// load reads a PDF file into memory. If pdfcpu cannot read it completely, qpdf
-// rewrites it first. who names the file in messages: "the file", or its name if
-// there are several.
+// load reads a PDF file. If pdfcpu cannot read it completely, qpdf rewrites it first.
+// who names the file in messages: "the file", or its name if there are several. The
+// caller must close the document.
 func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who string) (*pdf.Document, error) {
+	if path, ok := f.Path(); ok && f.Size() >= cmp.Or(t.large, mapFrom) {
+		d, err := t.loadLarge(ctx, job, f, path, who)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return d, err
+		}
+	}
 	data, err := f.ReadAll(pdf.MaxFile)
 	if err != nil {
 		return nil, err
@@ -218,7 +230,7 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	case errors.Is(err, pdf.ErrEncrypted):
 		return nil, fileops.Fail(fileops.ErrPasswordRequired, err, "%s is protected by a password; unlock it first", who)
 	case errors.Is(err, pdf.ErrManyPages):
-		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
+		return nil, manyPages(t, err, who)
 	case d != nil:
 		return d, nil // with everything that could be read, as a viewer would show it
 	case errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrSecurity):
@@ -249,7 +261,7 @@ func (t Tools) decrypted(ctx context.Context, data []byte, pw, who string) (*pdf
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, pdf.ErrManyPages):
-			return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
+			return nil, manyPages(t, err, who)
 		case err != nil:
 			return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
 		}
@@ -274,36 +286,48 @@ func warnLosses(job *fileops.Job, encrypted, incomplete bool, who string) {
 // encryption. It fails if the file is encrypted and qpdf does not notice: the
 // output would contain streams that are still encrypted.
 func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, encrypted bool) ([]byte, error) {
-	in, err := job.Path(f)
+	out, err := t.rewriteTo(ctx, job, f, nil, encrypted)
 	if err != nil {
 		return nil, err
 	}
-	if encrypted {
-		if state, err := t.probe(ctx, job, in, nil); err != nil || state != lockOpen {
-			return nil, errors.Join(errors.New("qpdf cannot decrypt the file"), err)
-		}
-	}
-	dir, err := job.Dir()
-	if err != nil {
-		return nil, err
-	}
-	out, err := os.CreateTemp(dir, "repaired-*.pdf")
-	if err != nil {
-		return nil, err
-	}
-	if err := out.Close(); err != nil {
-		return nil, err
-	}
-	defer os.Remove(out.Name())
-	if err := t.qpdf(ctx, job, "--decrypt", "--object-streams=disable", in, out.Name()); err != nil {
-		return nil, err
-	}
-	st, err := os.Stat(out.Name())
+	defer os.Remove(out)
+	st, err := os.Stat(out)
 	if err != nil {
 		return nil, err
 	}
 	if st.Size() > pdf.MaxFile {
 		return nil, errors.New("the repaired file is too large")
 	}
-	return os.ReadFile(out.Name())
+	return os.ReadFile(out)
+}
+
+// rewriteTo is rewrite for a file that pw opens. It returns the path of the output, which
+// the caller must remove.
+func (t Tools) rewriteTo(ctx context.Context, job *fileops.Job, f *fileops.File, pw []byte, encrypted bool) (string, error) {
+	in, err := job.Path(f)
+	if err != nil {
+		return "", err
+	}
+	if encrypted {
+		if state, err := t.probe(ctx, job, in, pw); err != nil || state != lockOpen {
+			return "", errors.Join(errors.New("qpdf cannot decrypt the file"), err)
+		}
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return "", err
+	}
+	out, err := os.CreateTemp(dir, "repaired-*.pdf")
+	if err != nil {
+		return "", err
+	}
+	if err := out.Close(); err != nil {
+		return "", err
+	}
+	args := append(password(pw), "--decrypt", "--object-streams=disable", in, out.Name())
+	if err := t.qpdf(ctx, job, args...); err != nil {
+		os.Remove(out.Name())
+		return "", err
+	}
+	return out.Name(), nil
 }

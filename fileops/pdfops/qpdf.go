@@ -30,7 +30,11 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 	if err != nil {
 		return err
 	}
-	largest := 2*job.Input().Size() + pdf.MaxFile
+	var size int64
+	for _, f := range job.Inputs {
+		size += f.Size()
+	}
+	largest := 2*size + pdf.MaxFile
 	if most := job.MaxOutput(); most > 0 {
 		largest = min(largest, most+1) // one more, to detect an overflow
 	}
@@ -39,13 +43,16 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 		Args:   []string{"@-"},
 		Dir:    dir,
 		Stdin:  strings.NewReader("--warning-exit-0\n--no-warn\n" + strings.Join(args, "\n") + "\n"),
-		Limits: t.Run.Or(engine.Limits{CPU: time.Minute, Memory: 4 << 30, FileSize: largest}),
+		Limits: t.Run.Or(engine.Limits{CPU: time.Minute + time.Duration(size/qpdfSpeed)*time.Second, Memory: 4 << 30, FileSize: largest}),
 	}
 	if out != nil {
 		cmd.Stdout = out
 	}
 	return t.QPDF.Run(ctx, cmd)
 }
+
+// qpdfSpeed is the number of bytes that qpdf copies or encrypts at least in a second.
+const qpdfSpeed = 8 << 20
 
 // password returns qpdf's argument for a password, in hexadecimal. Any byte is
 // allowed and qpdf interprets none of them.

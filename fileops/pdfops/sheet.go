@@ -2,6 +2,7 @@ package pdfops
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -86,13 +87,13 @@ func splitPosition(position string) (vertical, horizontal string) {
 }
 
 // markable reads the input for an action that draws on the chosen pages. Each page is
-// an object of its own. chosen is sorted.
+// an object of its own. chosen is sorted. The caller must close the document.
 func (t Tools) markable(ctx context.Context, job *fileops.Job) (d *pdf.Document, pages []pdf.Page, chosen []int, err error) {
 	if d, pages, err = t.loadPages(ctx, job); err != nil {
 		return nil, nil, nil, err
 	}
 	if chosen, err = pagelist.Parse(job.Params.Get("pages"), len(pages)); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, errors.Join(err, d.Close())
 	}
 	slices.Sort(chosen)
 	seen := make(map[int]bool)

@@ -39,6 +39,7 @@ func (t Tools) Watermark() fileops.Action {
 		if err != nil {
 			return err
 		}
+		defer d.Close()
 		opacity := job.Params.Float("opacity")
 		set := typeset.New(d, t.fonts())
 		var m mark

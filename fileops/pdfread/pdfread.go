@@ -235,7 +235,8 @@ func (e *Engine) Convert() fileops.Action {
 	}
 	in := []format.Format{format.PDF}
 	return fileops.Func(fileops.Spec{
-		Name: "convert", Engine: "pdfium", Family: "pdf",
+		MaxBytes: pdfium.MaxFileSize,
+		Name:     "convert", Engine: "pdfium", Family: "pdf",
 		Summary: "Converts the pages of a PDF file to pictures, or the document to text, Word, HTML, Markdown or sheets.",
 		Accepts: []fileops.Accept{
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages, password}},

@@ -20,7 +20,8 @@ func (e *Engine) Thumbnail() fileops.Action {
 		formats = append(formats, e.encoder.Formats()...)
 	}
 	return fileops.Func(fileops.Spec{
-		Name: "thumbnail", Engine: "pdfium", Family: "pdf",
+		MaxBytes: pdfium.MaxFileSize,
+		Name:     "thumbnail", Engine: "pdfium", Family: "pdf",
 		Summary: "Makes a small preview of a page.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}, Params: append(fileops.Thumbnail(formats...),
 			fileops.Param{Name: "page", Type: fileops.Integer, Min: 1, Max: 99999, Default: 1, Doc: "Page to show."},

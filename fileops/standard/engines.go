@@ -215,14 +215,16 @@ const processes = "standard"
 type role struct {
 	Probed map[string]string // see finder
 	Cache  string            // "" without pdfium
+	Pages  bool              // load pdfium before the file is known
 	Limits Limits
 }
 
 const roleVariable = "FILEWRIGHT_STANDARD"
 
-// pool returns the isolated processes for the local engines of list.
-func (f *finder) pool(list []entry) (*isolate.Pool, error) {
-	r := role{Limits: f.opts.Limits, Probed: make(map[string]string)}
+// pool returns isolated processes for the local engines of list. With pages, they are for
+// actions that use pdfium.
+func (f *finder) pool(list []entry, pages bool) (*isolate.Pool, error) {
+	r := role{Limits: f.opts.Limits, Probed: make(map[string]string), Pages: pages}
 	access := engine.Access{Limits: true}
 	for _, e := range list {
 		got, err := e.find()
@@ -243,7 +245,12 @@ func (f *finder) pool(list []entry) (*isolate.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	spare := 0
+	if pages { // they need more memory than others while they wait
+		spare = max(1, runtime.GOMAXPROCS(0)/2)
+	}
 	return isolate.New(processes, isolate.Options{
+		Spare:   spare,
 		Sandbox: f.sandbox, Access: access, Env: []string{roleVariable + "=" + string(b), imageops.Lean},
 		Limits: f.opts.Limits.isolated(), TempDir: f.opts.TempDir, Log: f.opts.Log,
 	})
@@ -270,6 +277,11 @@ func Main(own ...fileops.Action) {
 			got, err := e.find()
 			if err != nil {
 				continue // the server does not have it either
+			}
+			if r.Pages && e.name == pageEngine {
+				if err := got.(fileops.Warmer).Warm(ctx); err != nil {
+					return nil, err
+				}
 			}
 			all = append(all, got.Actions()...)
 			if pdf, ok := got.(*pdfops.Engine); ok {

@@ -153,7 +153,7 @@ func (r *router) join(j route.Join) (out []fileops.Action) {
 func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action) fileops.Action {
 	one, two := first.Spec(), second.Spec()
 	spec := fileops.Spec{
-		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: one.Family, Encrypted: one.Encrypted,
+		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: one.Family, Encrypted: one.Encrypted, MaxBytes: one.MaxBytes,
 		Summary: "Converts by way of " + j.Mid.Title() + ".",
 	}
 	for _, from := range inputs(first, j.Mid) {
@@ -305,7 +305,7 @@ func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileop
 func recognized(convert, ocr fileops.Action) fileops.Action {
 	one, two := convert.Spec(), ocr.Spec()
 	spec := fileops.Spec{
-		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: two.Family,
+		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: two.Family, MaxBytes: one.MaxBytes,
 		Summary: "Makes a PDF file of a picture, with its text, so that it can be found and copied.",
 	}
 	var params fileops.Schema
@@ -329,7 +329,7 @@ func recognized(convert, ocr fileops.Action) fileops.Action {
 func imagesToPDF(convert, pages fileops.Action, direct []fileops.Action) fileops.Action {
 	one := convert.Spec()
 	spec := fileops.Spec{
-		Name: "convert", Engine: one.Engine + " + " + pages.Spec().Engine, Family: one.Family,
+		Name: "convert", Engine: one.Engine + " + " + pages.Spec().Engine, Family: one.Family, MaxBytes: one.MaxBytes,
 		Summary: "Puts a picture into a PDF, a page for each of its pages.",
 	}
 	formats := slices.DeleteFunc(inputs(convert, format.PNG), func(from format.Format) bool {

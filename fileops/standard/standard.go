@@ -93,6 +93,8 @@ type Set struct {
 	dependencies []fileops.Dependency
 	engines      []fileops.Engine
 	pool         *isolate.Pool // nil if actions run in this process
+	pages        *isolate.Pool // for actions that use pdfium; nil like pool
+	drawn        bool          // there are such actions
 	poolErr      error         // why actions cannot be isolated; nil if they can
 	cache        string        // created by the set; "" if there is none
 }
@@ -127,7 +129,9 @@ func Probe(ctx context.Context, o *Options) *Set {
 	}
 	wg.Wait()
 	if isolated && s.poolErr == nil {
-		s.pool, s.poolErr = f.pool(list)
+		if s.pool, s.poolErr = f.pool(list, false); s.poolErr == nil {
+			s.pages, s.poolErr = f.pool(list, true)
+		}
 	}
 	if s.poolErr != nil {
 		f.opts.Log.Error("actions cannot be isolated", "err", s.poolErr)
@@ -148,16 +152,18 @@ func (s *Set) Sandbox() *engine.Sandbox { return s.sandbox }
 // Isolate returns an action that runs a in a separate confined process, within the
 // limits of the set. The program must pass a to [Main]. If the set does not isolate its
 // actions, Isolate returns a.
-func (s *Set) Isolate(a fileops.Action) fileops.Action {
+func (s *Set) Isolate(a fileops.Action) fileops.Action { return s.isolate(a, s.pool) }
+
+func (s *Set) isolate(a fileops.Action, in *isolate.Pool) fileops.Action {
 	switch {
 	case s.poolErr != nil: // no result is better than a result without isolation
 		return fileops.Func(a.Spec(), func(context.Context, *fileops.Job) error {
 			return fileops.Fail(fileops.ErrUnavailable, s.poolErr, "the engine could not be started")
 		})
-	case s.pool == nil:
+	case in == nil:
 		return a
 	}
-	return s.pool.Wrap(a)
+	return in.Wrap(a)
 }
 
 // Warm starts the engines that are slow to start (LibreOffice, the compiler of pdfium),
@@ -170,7 +176,10 @@ func (s *Set) Warm(ctx context.Context) error {
 			errs = append(errs, w.Warm(ctx))
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || !s.drawn {
+		return err
+	}
+	return s.pages.Warm(ctx)
 }
 
 // Ready starts the processes for isolated actions, if [Options.Isolate] is set, and
@@ -191,8 +200,10 @@ func (s *Set) Close() error {
 			errs = append(errs, c.Close())
 		}
 	}
-	if s.pool != nil {
-		errs = append(errs, s.pool.Close())
+	for _, p := range []*isolate.Pool{s.pool, s.pages} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
 	if s.cache != "" {
 		errs = append(errs, os.RemoveAll(s.cache))
@@ -219,9 +230,10 @@ func (s *Set) assemble(f *finder, list []entry) {
 		}
 		for _, a := range got.Actions() {
 			if e.local && s.pool != nil {
-				a = s.Isolate(a)
 				if pages != nil && (e.name == pageEngine || e.name == pdfEngine && a.Spec().Name == "compress") {
-					a = after(pages, a)
+					a, s.drawn = after(pages, s.isolate(a, s.pages)), true
+				} else {
+					a = s.Isolate(a)
 				}
 			}
 			actions[e.name] = append(actions[e.name], a)

@@ -201,6 +201,7 @@ func (s *Source) Take(indices []int) (*pdf.Document, Losses) {
 		Source: s, out: pdf.New(), taken: make(map[int]int), number: make(map[int]types.IndirectRef),
 		changed: make(map[int]types.Object), keptFields: make(map[int]bool), keptAnnots: make(map[int]bool), numbers: make(map[int]bool),
 	}
+	t.out.Files = s.doc.Files // which the source owns
 	for i, index := range indices {
 		t.taken[index] = i
 	}

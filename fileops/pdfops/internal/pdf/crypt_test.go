@@ -20,7 +20,7 @@ func FuzzSecurity(f *testing.F) {
 		"28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>/U<28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>>>>>startxref 0"), "é")
 	f.Add([]byte("9 0 obj<</Filter/Adobe.PubSec>>trailer<</Root 1 0 R/Encrypt 9 0 R>>"), "")
 	f.Fuzz(func(t *testing.T, data []byte, password string) {
-		hasHugeNumber(data)
+		source{data: data}.hasHugeNumber()
 		sec, err := FindSecurity(t.Context(), data)
 		if sec == nil || err != nil {
 			return

@@ -42,6 +42,8 @@ type Document struct {
 	skipped map[int]bool         // objects that could not be parsed
 
 	Encrypted bool // the file was encrypted
+
+	Files []*Mapping // that the content of streams is in; closed with the document
 }
 
 // New returns an empty document.

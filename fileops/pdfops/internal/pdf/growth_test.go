@@ -30,7 +30,7 @@ func FuzzGrowth(f *testing.F) {
 		looks := func(n int) int {
 			c := &lookCounter{Context: t.Context(), most: 1 << 40}
 			data := []byte(head + strings.Repeat(unit, n) + tail)
-			hasHugeNumber(data)
+			source{data: data}.hasHugeNumber()
 			if _, err := FindSecurity(c, data); err == nil {
 				_, _ = ParseComplete(c, data, 100)
 			}

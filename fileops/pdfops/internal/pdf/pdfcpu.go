@@ -56,30 +56,30 @@ var (
 // hasHugeNumber reports whether an object number or a table size in the file
 // exceeds maxObjects. pdfcpu fills the gap below such a number, which takes
 // minutes and cannot be interrupted.
-func hasHugeNumber(data []byte) bool {
+func (s source) hasHugeNumber() bool {
+	data := s.data
 	for _, key := range []string{" obj", "\nobj", "\robj"} {
-		for rest := data; ; {
-			i := bytes.Index(rest, []byte(key))
+		for at := 0; ; {
+			i := s.index(at, key)
 			if i < 0 {
 				break
 			}
 			// Search backwards, over the generation, to the number.
-			head := bytes.TrimRight(rest[max(0, i-40):i], " \t\r\n")
+			head := bytes.TrimRight(data[max(at, i-40):i], " \t\r\n")
 			head = bytes.TrimRight(head, "0123456789")
 			if tooLarge(lastDigits(bytes.TrimRight(head, " \t\r\n"))) {
 				return true
 			}
-			rest = rest[i+len(key):]
+			at = i + len(key)
 		}
 	}
 	attachments := 0
 	for _, key := range []string{"/Size", "xref"} {
 		for at := 0; ; {
-			i := bytes.Index(data[at:], []byte(key))
-			if i < 0 {
+			from := s.index(at, key)
+			if from < 0 {
 				break
 			}
-			from := at + i
 			at = from + len(key)
 			if key == "xref" && bytes.HasSuffix(data[:from], []byte("start")) {
 				continue
@@ -174,7 +174,7 @@ func withKnownVersion(data []byte) []byte {
 // pdfcpu checks ctx between objects. The limits above bound the work on one
 // object, such as inflating an object stream, but it cannot be interrupted.
 func Parse(ctx context.Context, data []byte) (*Document, error) {
-	if hasHugeNumber(data) {
+	if (source{data: data}).hasHugeNumber() {
 		return nil, errTooLarge
 	}
 	sec, err := FindSecurity(ctx, data)
@@ -199,7 +199,7 @@ func Parse(ctx context.Context, data []byte) (*Document, error) {
 
 // Decrypt reads an encrypted document. secret is the result of [Security.Open].
 func (s *Security) Decrypt(ctx context.Context, data, secret []byte) (*Document, error) {
-	if hasHugeNumber(data) {
+	if (source{data: data}).hasHugeNumber() {
 		return nil, errTooLarge
 	}
 	return s.read(ctx, data, secret)
@@ -223,6 +223,11 @@ func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, 
 	if err != nil {
 		return nil, err
 	}
+	return d.complete(mostPages)
+}
+
+// complete reads the page tree of a document. For its results, see [ParseComplete].
+func (d *Document) complete(mostPages int) (_ *Document, err error) {
 	if _, err = d.Pages(mostPages); err != nil {
 		d, err = nil, errors.Join(err, d.protected())
 	} else if d.Incomplete() {
@@ -240,13 +245,23 @@ func (d *Document) protected() error {
 }
 
 // read makes pdfcpu read a file.
-func read(ctx context.Context, data []byte, password string) (d *Document, err error) {
+func read(ctx context.Context, data []byte, password string) (*Document, error) {
+	return readFrom(ctx, bytes.NewReader(withKnownVersion(data)), password, func(*types.StreamDict) error { return nil })
+}
+
+// readView makes pdfcpu read a mapped file.
+func readView(ctx context.Context, view *patched) (*Document, error) {
+	return readFrom(ctx, view, "", view.restore)
+}
+
+// readFrom makes pdfcpu read a file, and calls restore for each stream.
+func readFrom(ctx context.Context, from io.ReadSeeker, password string, restore func(*types.StreamDict) error) (d *Document, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
 		}
 	}()
-	c, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(withKnownVersion(data)), newConfiguration(password))
+	c, err := pdfcpu.ReadWithContext(ctx, from, newConfiguration(password))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -256,7 +271,7 @@ func read(ctx context.Context, data []byte, password string) (d *Document, err e
 	if err != nil {
 		return nil, err
 	}
-	d, err = fromPDFCPU(ctx, c)
+	d, err = fromPDFCPU(ctx, c, restore)
 	if err == nil {
 		d.Encrypted = c.Encrypt != nil
 	}
@@ -265,7 +280,7 @@ func read(ctx context.Context, data []byte, password string) (d *Document, err e
 
 // fromPDFCPU converts the objects that pdfcpu read. Streams become pointers, so
 // that they can be changed in place.
-func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
+func fromPDFCPU(ctx context.Context, c *model.Context, restore func(*types.StreamDict) error) (*Document, error) {
 	if c.Root == nil {
 		return nil, errors.New("no document catalog")
 	}
@@ -307,6 +322,9 @@ func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
 				delete(v.Dict, "Filter")
 				delete(v.Dict, "DecodeParms")
 				v.FilterPipeline = nil
+			}
+			if err := restore(&v); err != nil {
+				return nil, err
 			}
 			o = &v
 		}

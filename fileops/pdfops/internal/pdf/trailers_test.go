@@ -146,7 +146,7 @@ func TestHasHugeNumber(t *testing.T) {
 		strings.Repeat(params, 200):                                  false,
 		strings.Repeat(params, maxAttachments+1):                     true,
 	} {
-		if got := hasHugeNumber([]byte(data)); got != want {
+		if got := (source{data: []byte(data)}).hasHugeNumber(); got != want {
 			t.Errorf("%.80q: %v, want %v", data, got, want)
 		}
 	}

@@ -114,13 +114,19 @@ func (w *writer) printf(format string, args ...any) {
 	}
 }
 
+// flush writes the buffer to the file.
 func (w *writer) flush() {
-	if w.err == nil {
-		w.hash.Write(w.buf)
-		_, w.err = w.out.Write(w.buf)
-	}
-	w.off += int64(len(w.buf))
+	w.write(w.buf)
 	w.buf = w.buf[:0]
+}
+
+// write writes b to the file, without the buffer.
+func (w *writer) write(b []byte) {
+	if w.err == nil {
+		w.hash.Write(b)
+		_, w.err = w.out.Write(b)
+	}
+	w.off += int64(len(b))
 }
 
 func (w *writer) begin(nr int) {
@@ -154,8 +160,10 @@ func (w *writer) stream(dict types.Dict, raw []byte, encrypt bool) {
 	w.buf = w.serialize(w.buf, dict, w.enc)
 	w.printf("stream\n")
 	w.flush()
-	w.buf = append(w.buf, raw...)
-	w.flush()
+	for part := range slices.Chunk(raw, 1<<20) {
+		w.write(part)
+		w.doc.used(len(part))
+	}
 	w.printf("\nendstream\nendobj\n")
 }
 

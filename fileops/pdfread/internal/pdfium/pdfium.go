@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -52,21 +53,30 @@ const wasmPage = 64 << 10
 type library struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
-	fonts   wazero.FSConfig // the files that instances can read
+	fonts   wazero.FSConfig         // the files that instances can read
+	cache   wazero.CompilationCache // nil if there is none
+
+	mu    sync.Mutex
+	first *Instance // for the first job; nil if it is in use
 }
 
-// newLibrary compiles pdfium, which takes seconds, or loads it from cache, which
-// may be nil. It stops soon after ctx is done.
+// newLibrary compiles a module, which takes seconds, or loads it from the cache in dir,
+// which may be "". It stops soon after ctx is done.
 //
 // The runtime does not watch the context (WithCloseOnContextDone), because the
 // checks in every loop would make rendering five times slower. [Instance.Within]
 // uses another way.
-func newLibrary(ctx context.Context, cache wazero.CompilationCache, fonts []string) (*library, error) {
+func newLibrary(ctx context.Context, module []byte, dir string, fonts []string) (*library, error) {
 	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(memoryLimit / wasmPage)
-	if cache != nil {
-		cfg = cfg.WithCompilationCache(cache)
+	l := &library{fonts: wazero.NewFSConfig().WithFSMount(findFonts(fonts), "/")}
+	var err error
+	if dir != "" {
+		if l.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
+			return nil, fmt.Errorf("cache for pdfium: %w", err)
+		}
+		cfg = cfg.WithCompilationCache(l.cache)
 	}
-	l := &library{runtime: wazero.NewRuntimeWithConfig(ctx, cfg), fonts: wazero.NewFSConfig().WithFSMount(findFonts(fonts), "/")}
+	l.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)
 	fail := func(err error) (*library, error) {
 		return nil, errors.Join(fmt.Errorf("start pdfium: %w", err), l.close())
 	}
@@ -75,8 +85,7 @@ func newLibrary(ctx context.Context, cache wazero.CompilationCache, fonts []stri
 	}
 	// wazero checks the context only if it compiles with several workers.
 	workers := experimental.WithCompilationWorkers(ctx, max(2, runtime.GOMAXPROCS(0)))
-	var err error
-	if l.module, err = l.runtime.CompileModule(workers, pdfiumWasm); err != nil {
+	if l.module, err = l.runtime.CompileModule(workers, module); err != nil {
 		return fail(err)
 	}
 	if _, err := imports.Instantiate(ctx, l.runtime, l.module); err != nil {
@@ -97,7 +106,17 @@ func (l *library) nameTypes() {
 	}
 }
 
-func (l *library) close() error { return l.runtime.Close(context.Background()) }
+func (l *library) close() error {
+	var err error
+	if in := l.takeFirst(); in != nil {
+		err = in.close()
+	}
+	err = errors.Join(err, l.runtime.Close(context.Background()))
+	if l.cache != nil {
+		err = errors.Join(err, l.cache.Close(context.Background()))
+	}
+	return err
+}
 
 // An Instance is one pdfium with its own memory and without files. It starts in
 // a few milliseconds and serves one job only: a file's effect on pdfium cannot
@@ -124,8 +143,20 @@ type Instance struct {
 // results.
 const outSize = 64
 
-// newInstance starts an instance.
+// takeFirst returns the instance that was started in advance, or nil.
+func (l *library) takeFirst() *Instance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in := l.first
+	l.first = nil
+	return in
+}
+
+// newInstance returns an instance that has not been used.
 func (l *library) newInstance() (*Instance, error) {
+	if in := l.takeFirst(); in != nil {
+		return in, nil
+	}
 	mem, err := newLinearMemory(memoryLimit)
 	if err != nil {
 		return nil, fmt.Errorf("reserve memory: %w", err)
@@ -340,7 +371,7 @@ func CString(b []byte) string {
 
 // A starter compiles pdfium on first use.
 type starter struct {
-	cache wazero.CompilationCache
+	cache string // directory; "" means no cache
 	fonts []string
 	log   *slog.Logger
 
@@ -354,11 +385,10 @@ type starter struct {
 }
 
 func newStarter(cacheDir string, fonts []string, log *slog.Logger) (*starter, error) {
-	s := &starter{ready: make(chan struct{}), fonts: fonts, log: log}
+	s := &starter{ready: make(chan struct{}), cache: cacheDir, fonts: fonts, log: log}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if cacheDir != "" {
-		var err error
-		if s.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+		if err := os.MkdirAll(cacheDir, 0o700); err != nil {
 			return nil, fmt.Errorf("cache for pdfium: %w", err)
 		}
 	}
@@ -372,7 +402,11 @@ func (s *starter) library(ctx context.Context) (*library, error) {
 		go func() {
 			defer close(s.ready)
 			begin := time.Now()
-			s.lib, s.err = newLibrary(s.ctx, s.cache, s.fonts)
+			if s.cache == "" {
+				s.lib, s.err = newLibrary(s.ctx, pdfiumWasm, "", s.fonts)
+			} else {
+				s.lib, s.err = loadCached(s.ctx, s.cache, s.fonts)
+			}
 			s.log.Debug("pdfium started", "duration", time.Since(begin), "err", s.err)
 		}()
 	})
@@ -396,9 +430,6 @@ func (s *starter) close() error {
 	var errs []error
 	if s.lib != nil {
 		errs = append(errs, s.lib.close())
-	}
-	if s.cache != nil {
-		errs = append(errs, s.cache.Close(context.Background()))
 	}
 	return errors.Join(errs...)
 }

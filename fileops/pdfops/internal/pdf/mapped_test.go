@@ -1,0 +1,145 @@
+//go:build unix
+
+package pdf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/internal/systest"
+)
+
+// fileOf returns a PDF file with a page and other objects from number 4 on, in a classic
+// cross-reference table. In an object, LEN becomes the number of the object after it.
+func fileOf(version string, objects ...string) []byte {
+	all := append([]string{
+		"<</Type/Catalog/Pages 2 0 R/Extra[4 0 R 5 0 R 6 0 R 7 0 R]>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>",
+	}, objects...)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%%PDF-%s\n", version)
+	var table strings.Builder
+	for i, o := range all {
+		fmt.Fprintf(&table, "%010d 00000 n \n", b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, strings.ReplaceAll(o, "LEN", fmt.Sprintf("%d 0 R", i+2)))
+	}
+	at := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(all)+1, table.String(), len(all)+1, at)
+	return b.Bytes()
+}
+
+func mapBytes(t *testing.T, b []byte) *Mapping {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "in.pdf")
+	systest.NoError(t, os.WriteFile(path, b, 0o600))
+	m, err := Map(path)
+	systest.NoError(t, err)
+	t.Cleanup(func() { systest.Check(t, m.Close()) })
+	return m
+}
+
+// TestMapped compares documents whose streams stay in the file with those that were read
+// into memory.
+func TestMapped(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0123456789", 1000)
+	stream := func(dict, content string) string {
+		return fmt.Sprintf("<<%s>>\nstream\n%s\nendstream", dict, content)
+	}
+	direct := stream(fmt.Sprintf("/Length %d", len(long)), long)
+	for name, c := range map[string]struct {
+		file  []byte
+		inMap int // streams that stay in the file
+	}{
+		"direct":          {fileOf("1.7", direct), 1},
+		"several":         {fileOf("1.7", direct, stream("/Length 3", "abc"), direct), 2},
+		"indirect":        {fileOf("1.7", stream("/Length LEN", long), fmt.Sprint(len(long))), 1},
+		"indirect before": {fileOf("1.7", fmt.Sprint(len(long)), stream("/Length 4 0 R", long)), 0},
+		"indirect wrong":  {fileOf("1.7", stream("/Length LEN", long), "17"), 0},
+		"wrong":           {fileOf("1.7", stream("/Length 5000", long)), 0},
+		"missing":         {fileOf("1.7", stream("", long)), 0},
+		"two lengths":     {fileOf("1.7", stream(fmt.Sprintf("/DecodeParms<</Length 8>>/Length %d", len(long)), long)), 0},
+		"font":            {fileOf("1.7", stream(fmt.Sprintf("/Length1 77/Length2 88/Length %d/Length3 0", len(long)), long)), 1},
+		"lines":           {fileOf("1.7", fmt.Sprintf("<</A(x)/Length\n%d >>stream\r\n%s\r\nendstream", len(long), long)), 1},
+		"comment":         {fileOf("1.7", stream(fmt.Sprintf("%%/Length 3\n/Length %d", len(long)), long)), 0},
+		"version":         {fileOf("1.9", direct), 1},
+		// What looks like a stream is the content of a stream.
+		"nested":       {fileOf("1.7", stream(fmt.Sprintf("/Length %d", len(direct)+8), "1 0 obj\n"+direct)), 1},
+		"nested wrong": {fileOf("1.7", stream("/Length 3", "1 0 obj\n"+direct+"\nendobj"), direct), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mapBytes(t, c.file)
+			got, err := ParseMapped(t.Context(), m, 10)
+			systest.NoError(t, err)
+			want, err := ParseComplete(t.Context(), c.file, 10)
+			systest.NoError(t, err)
+			var a, b bytes.Buffer
+			systest.NoError(t, got.Write(&a, true, nil))
+			systest.NoError(t, want.Write(&b, true, nil))
+			if !bytes.Equal(a.Bytes(), b.Bytes()) {
+				t.Errorf("the mapped file is %.400q…, want %.400q…", a.Bytes(), b.Bytes())
+			}
+			n := 0
+			for _, o := range got.Objects {
+				if s, ok := o.(*types.StreamDict); ok && len(s.Raw) >= mappedStream && within(s.Raw, m.data) {
+					n++
+				}
+			}
+			if n < c.inMap || c.inMap == 0 && n > 0 {
+				t.Errorf("%d streams are in the mapping, want %d", n, c.inMap)
+			}
+		})
+	}
+}
+
+// within reports whether part is a slice of whole.
+func within(part, whole []byte) bool {
+	for at := 0; ; at++ {
+		i := bytes.Index(whole[at:], part)
+		if i < 0 {
+			return false
+		}
+		if at += i; &whole[at] == &part[0] {
+			return true
+		}
+	}
+}
+
+// TestMappedEncrypted checks that the content of an encrypted file is not taken as it is.
+func TestMappedEncrypted(t *testing.T) {
+	t.Parallel()
+	d, err := Parse(t.Context(), fileOf("1.7", "<</Length 5>>\nstream\nhello\nendstream"))
+	systest.NoError(t, err)
+	var b bytes.Buffer
+	systest.NoError(t, d.Write(&b, false, NewEncryption([]byte("a"), []byte("b"), PermitAll)))
+	if _, err = ParseMapped(t.Context(), mapBytes(t, b.Bytes()), 10); !errors.Is(err, ErrMapped) {
+		t.Errorf("error %v, want %v", err, ErrMapped)
+	}
+}
+
+// TestPatched reads a view in pieces of all sizes.
+func TestPatched(t *testing.T) {
+	t.Parallel()
+	data := []byte("0123456789abcdefghij")
+	want := "0123 1 789abXXXfghij"
+	for n := 1; n <= len(data); n++ {
+		p := &patched{source: source{data: data}, patches: []patch{{at: 4, text: []byte(" 1 ")}, {at: 12, text: []byte("XXX")}}}
+		var got []byte
+		for buf := make([]byte, n); ; {
+			k, err := p.Read(buf)
+			if got = append(got, buf[:k]...); err != nil {
+				break
+			}
+		}
+		if string(got) != want {
+			t.Errorf("pieces of %d: %q, want %q", n, got, want)
+		}
+	}
+}
