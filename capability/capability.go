@@ -56,6 +56,9 @@ func New(reg *fileops.Registry, aliases map[string]string) *Matrix {
 	return &Matrix{reg, maps.Clone(aliases)}
 }
 
+// Registry returns the registry of the matrix.
+func (m *Matrix) Registry() *fileops.Registry { return m.reg }
+
 // Canonical returns the name of an action as the registry spells it: in lower case,
 // with aliases replaced.
 func (m *Matrix) Canonical(action string) string {

@@ -278,10 +278,6 @@ func TestConvertPaths(t *testing.T) {
 	write("old.json", "old")
 	write("bad.json", "{")
 	systest.NoError(t, os.Symlink(in("a.csv"), in("link.json")))
-	plain := []string{"--isolate=false", "--sandbox", "off"}
-	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "tesseract", "python"} {
-		plain = append(plain, "--"+engine, "none")
-	}
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -301,7 +297,7 @@ func TestConvertPaths(t *testing.T) {
 		{[]string{in("a.csv"), in("b.json")}, 1, "exists"},
 	} {
 		var out bytes.Buffer
-		code := run(t.Context(), slices.Concat([]string{"convert"}, plain, tt.args), &out, &out, noEnv)
+		code := run(t.Context(), slices.Concat([]string{"convert"}, withoutEngines(), tt.args), &out, &out, noEnv)
 		if code != tt.code || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%v: exit code %d, output %q, want %d, %q", tt.args, code, out.String(), tt.code, tt.want)
 		}

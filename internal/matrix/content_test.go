@@ -3,7 +3,9 @@ package matrix_test
 import (
 	"bytes"
 	"cmp"
+	"image"
 	"image/color"
+	"image/png"
 	"maps"
 	"os"
 	"path/filepath"
@@ -378,6 +380,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		}
 		// The only page of a specimen with one page, else the first page.
 		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}
+	case "image_key":
+		return trial{value: stamp(), also: fileops.Args{"text": nil}}
 	case "background":
 		if c.From.Family() == format.Image && takes(c.Schema, "fit") {
 			return trial{
@@ -417,6 +421,19 @@ func delimited(c matrix.Cell, value any, between string) trial {
 	}}
 }
 
+// stamp returns a picture to draw.
+func stamp() *fileops.File {
+	m := image.NewNRGBA(image.Rect(0, 0, 24, 16))
+	for i := range m.Pix {
+		m.Pix[i] = []byte{0, 160, 0, 255}[i%4]
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		panic(err) // impossible
+	}
+	return fileops.Bytes("stamp.png", b.Bytes())
+}
+
 // required returns arguments for the required parameters of s that do not select the result.
 func required(s fileops.Schema) fileops.Args {
 	args := make(fileops.Args)
@@ -433,8 +450,6 @@ func required(s fileops.Schema) fileops.Args {
 			args[p.Name] = "1-"
 		case "fields":
 			args[p.Name] = map[string]any{"name": "Filled"}
-		case "text":
-			args[p.Name] = "Secret"
 		default:
 			if len(p.Enum) > 0 {
 				args[p.Name] = p.Enum[0]

@@ -272,7 +272,7 @@ func trialLeaves(c matrix.Cell, p fileops.Param, seen counter) []leaf {
 		for name, value := range tr.also {
 			l.args = with(l.args, name, value)
 		}
-		if p.Secret {
+		if p.Secret || p.Type == fileops.Upload {
 			out = append(out, l.named("+%s=given", p.Name))
 		} else {
 			out = append(out, l.named("+%s=%v", p.Name, tr.value))
