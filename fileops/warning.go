@@ -36,6 +36,7 @@ const (
 	WarnProtectionRemoved    = "protection_removed"
 	WarnSignatureInvalid     = "signature_invalid"
 	WarnResolutionReduced    = "resolution_reduced"
+	WarnMacrosDropped        = "macros_dropped"
 )
 
 // WarningMeanings yields the codes of warnings with a sentence each, for documentation.
@@ -63,6 +64,7 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnProtectionRemoved, "The result is less protected than the input."},
 			{WarnSignatureInvalid, "A digital signature no longer matches the content."},
 			{WarnResolutionReduced, "A picture has fewer pixels, to fit into a number of bytes."},
+			{WarnMacrosDropped, "Macros were left out. They never run here."},
 		} {
 			if !yield(m[0], m[1]) {
 				return

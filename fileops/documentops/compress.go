@@ -61,7 +61,7 @@ func Compress(codec PictureCodec, l *Limits) fileops.Action {
 		Name: "compress", Engine: "documentops", Family: "office",
 		Summary: "Makes documents, slides, sheets and books smaller.",
 		Accepts: []fileops.Accept{{
-			Formats: []format.Format{format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB},
+			Formats: append(format.WithVariants(format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS), format.XLSB, format.ODG, format.EPUB),
 			Params:  fileops.Schema{fileops.Compression("How much picture detail may be lost to save space.")},
 		}},
 	}, func(ctx context.Context, job *fileops.Job) error { return compress(ctx, job, codec, l.orDefault()) })
@@ -74,8 +74,8 @@ func compress(ctx context.Context, job *fileops.Job, codec PictureCodec, l safez
 	if err != nil {
 		return err
 	}
-	switch in.Format() {
-	case format.DOCX, format.PPTX, format.XLSX:
+	switch in.Format().Plain() {
+	case format.DOCX, format.PPTX, format.XLSX, format.XLSB:
 		err = compressOPC(ctx, job, a, codec, lv)
 	case format.EPUB:
 		err = compressEPUB(ctx, job, a, codec, lv)

@@ -22,7 +22,7 @@ func New(_ context.Context, o Options) (*Engine, error) { return &Engine{o}, nil
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	l := &e.opts.Limits
-	return []fileops.Action{Compress(e.opts.Pictures, l), Lock(l), Unlock(l), ResetPassword(l), Inspect(l)}
+	return []fileops.Action{Convert(l), Compress(e.opts.Pictures, l), Lock(l), Unlock(l), ResetPassword(l), Inspect(l)}
 }
 
 // Dependencies implements [fileops.Engine]. This engine has no dependencies.

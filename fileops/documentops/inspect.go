@@ -28,9 +28,10 @@ import (
 // encrypted document is only reported as such. l may be nil.
 func Inspect(l *Limits) fileops.Action {
 	limits := l.orDefault()
-	spec := report.Spec("documentops", "office", "Describes a document as JSON.", []format.Format{
-		format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.EPUB, format.DOC, format.XLS, format.PPT,
-	})
+	spec := report.Spec("documentops", "office", "Describes a document as JSON.", append(
+		format.WithVariants(format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.DOC, format.XLS, format.PPT),
+		format.EPUB, format.XLSB, format.ODG, format.VSDX,
+	))
 	return fileops.Func(spec, func(_ context.Context, job *fileops.Job) error {
 		r := report.New(job)
 		in := job.Input()
@@ -76,8 +77,8 @@ func describePackage(r *report.Report, in *fileops.File, l safezip.Limits) error
 		}
 	}
 	p := &packageReader{report: r, archive: a}
-	switch r.Format {
-	case format.ODT, format.ODS, format.ODP:
+	switch r.Format.Plain() {
+	case format.ODT, format.ODS, format.ODP, format.ODG:
 		p.odf()
 	case format.EPUB:
 		p.epub()
@@ -201,7 +202,7 @@ func (p *packageReader) ooxml() {
 			d.Words = count(text)
 		}
 	})
-	if p.report.Format != format.XLSX {
+	if p.report.Format.Plain() != format.XLSX {
 		return
 	}
 	p.elements("xl/workbook.xml", func(t xml.StartElement, _ string) {
@@ -243,16 +244,17 @@ func (p *packageReader) odf() {
 		p.report.Set("author", p.report.Metadata["last_author"])
 	}
 	p.report.SetTime("modified", modified)
-	switch p.report.Format {
+	kind := p.report.Format.Plain()
+	switch kind {
 	case format.ODS, format.ODP:
 	default:
 		return
 	}
 	p.elements("content.xml", func(t xml.StartElement, _ string) {
 		switch {
-		case t.Name.Local == "table" && p.report.Format == format.ODS && attributeOf(t, "name") != "" && len(d.Sheets) < 1000:
+		case t.Name.Local == "table" && kind == format.ODS && attributeOf(t, "name") != "" && len(d.Sheets) < 1000:
 			d.Sheets = append(d.Sheets, attributeOf(t, "name"))
-		case t.Name.Local == "page" && p.report.Format == format.ODP:
+		case t.Name.Local == "page" && kind == format.ODP:
 			d.Slides++
 		}
 	})

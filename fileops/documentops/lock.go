@@ -28,7 +28,8 @@ const (
 	maxNodes = 4096    // directory entries of an encrypted document
 )
 
-var lockable = []format.Format{format.DOCX, format.XLSX, format.PPTX}
+// lockable are the formats of Office Open XML.
+var lockable = append(format.WithVariants(format.DOCX, format.XLSX, format.PPTX), format.XLSB)
 
 func lockSpec(name, summary string, params ...fileops.Param) fileops.Spec {
 	return fileops.Spec{

@@ -20,18 +20,22 @@ func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
 		}
 	}
 	entries, _ := zipEntries(r, size)
+	if f := sniffOPC(r, entries); f != "" {
+		return f
+	}
 	for _, e := range entries {
 		switch e.name {
 		case "word/document.xml", "word/document2.xml":
 			return DOCX
-		case "xl/workbook.xml", "xl/workbook.bin":
+		case "xl/workbook.xml":
 			return XLSX
+		case "xl/workbook.bin":
+			return XLSB
 		case "ppt/presentation.xml":
 			return PPTX
+		case "visio/document.xml":
+			return VSDX
 		}
-	}
-	if f := sniffOPC(r, entries); f != "" {
-		return f
 	}
 	if f := sniffODF(r, entries); f != "" {
 		return f
@@ -114,8 +118,8 @@ func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 	return entries, true
 }
 
-// sniffCompound identifies the Office formats before 2007 by the streams in
-// their compound file. It also detects encrypted newer ones, which are wrapped
+// sniffCompound identifies the Office formats before 2007, and messages of Outlook, by
+// the streams and storages in their compound file. It also detects encrypted newer ones, which are wrapped
 // in a compound file ([MS-OFFCRYPTO] 2.3.1).
 func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 	for _, name := range compound.Names(r, size) {
@@ -126,6 +130,8 @@ func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 			f = XLS
 		case "powerpoint document":
 			f = PPT
+		case "__properties_version1.0", "__nameid_version1.0":
+			f = MSG
 		case "encryptedpackage":
 			// Other streams are only packaging, such as a document that recommends a
 			// newer program.

@@ -36,6 +36,23 @@ const (
 	XML  Format = "xml"
 	JSON Format = "json"
 	PS   Format = "ps"
+	DOCM Format = "docm"
+	DOTX Format = "dotx"
+	DOTM Format = "dotm"
+	DOT  Format = "dot"
+	OTT  Format = "ott"
+	RST  Format = "rst"
+	Org  Format = "org"
+	TeX  Format = "tex"
+	FB2  Format = "fb2"
+	EML  Format = "eml"
+	MSG  Format = "msg"
+)
+
+// Drawings.
+const (
+	ODG  Format = "odg"
+	VSDX Format = "vsdx"
 )
 
 // Slides and sheets.
@@ -50,6 +67,20 @@ const (
 	FODS Format = "fods"
 	CSV  Format = "csv"
 	TSV  Format = "tsv"
+	PPTM Format = "pptm"
+	PPSX Format = "ppsx"
+	PPSM Format = "ppsm"
+	POTX Format = "potx"
+	POTM Format = "potm"
+	PPS  Format = "pps"
+	POT  Format = "pot"
+	OTP  Format = "otp"
+	XLSM Format = "xlsm"
+	XLTX Format = "xltx"
+	XLTM Format = "xltm"
+	XLSB Format = "xlsb"
+	XLT  Format = "xlt"
+	OTS  Format = "ots"
 )
 
 // Images.
@@ -166,6 +197,19 @@ var known = map[Format]info{
 	XML:  {Document, "application/xml", "XML", nil},
 	JSON: {Document, "application/json", "JSON", nil},
 	PS:   {Document, "application/postscript", "PostScript", []Format{"eps"}},
+	DOCM: {Document, "application/vnd.ms-word.document.macroenabled.12", "Word document with macros", nil},
+	DOTX: {Document, "application/vnd.openxmlformats-officedocument.wordprocessingml.template", "Word template", nil},
+	DOTM: {Document, "application/vnd.ms-word.template.macroenabled.12", "Word template with macros", nil},
+	DOT:  {Document, "application/msword", "Word 97–2003 template", nil},
+	OTT:  {Document, "application/vnd.oasis.opendocument.text-template", "OpenDocument text template", nil},
+	RST:  {Document, "text/prs.fallenstein.rst", "reStructuredText", []Format{"rest"}},
+	Org:  {Document, "text/org", "Org document", nil},
+	TeX:  {Document, "application/x-tex", "LaTeX document", []Format{"latex", "ltx"}},
+	FB2:  {Document, "application/x-fictionbook+xml", "FictionBook", nil},
+	EML:  {Document, "message/rfc822", "email message", nil},
+	MSG:  {Document, "application/vnd.ms-outlook", "Outlook message", nil},
+	ODG:  {Document, "application/vnd.oasis.opendocument.graphics", "OpenDocument drawing", nil},
+	VSDX: {Document, "application/vnd.ms-visio.drawing.main+xml", "Visio drawing", nil},
 
 	PPT:  {Slides, "application/vnd.ms-powerpoint", "PowerPoint 97–2003 presentation", nil},
 	PPTX: {Slides, "application/vnd.openxmlformats-officedocument.presentationml.presentation", "PowerPoint presentation", nil},
@@ -177,6 +221,20 @@ var known = map[Format]info{
 	FODS: {Sheet, "application/vnd.oasis.opendocument.spreadsheet-flat-xml", "flat OpenDocument spreadsheet", nil},
 	CSV:  {Sheet, "text/csv", "comma-separated values", nil},
 	TSV:  {Sheet, "text/tab-separated-values", "tab-separated values", []Format{"tab"}},
+	PPTM: {Slides, "application/vnd.ms-powerpoint.presentation.macroenabled.12", "PowerPoint presentation with macros", nil},
+	PPSX: {Slides, "application/vnd.openxmlformats-officedocument.presentationml.slideshow", "PowerPoint show", nil},
+	PPSM: {Slides, "application/vnd.ms-powerpoint.slideshow.macroenabled.12", "PowerPoint show with macros", nil},
+	POTX: {Slides, "application/vnd.openxmlformats-officedocument.presentationml.template", "PowerPoint template", nil},
+	POTM: {Slides, "application/vnd.ms-powerpoint.template.macroenabled.12", "PowerPoint template with macros", nil},
+	PPS:  {Slides, "application/vnd.ms-powerpoint", "PowerPoint 97–2003 show", nil},
+	POT:  {Slides, "application/vnd.ms-powerpoint", "PowerPoint 97–2003 template", nil},
+	OTP:  {Slides, "application/vnd.oasis.opendocument.presentation-template", "OpenDocument presentation template", nil},
+	XLSM: {Sheet, "application/vnd.ms-excel.sheet.macroenabled.12", "Excel workbook with macros", nil},
+	XLTX: {Sheet, "application/vnd.openxmlformats-officedocument.spreadsheetml.template", "Excel template", nil},
+	XLTM: {Sheet, "application/vnd.ms-excel.template.macroenabled.12", "Excel template with macros", nil},
+	XLSB: {Sheet, "application/vnd.ms-excel.sheet.binary.macroenabled.12", "Excel binary workbook", nil},
+	XLT:  {Sheet, "application/vnd.ms-excel", "Excel 97–2003 template", nil},
+	OTS:  {Sheet, "application/vnd.oasis.opendocument.spreadsheet-template", "OpenDocument spreadsheet template", nil},
 
 	JPG:  {Image, "image/jpeg", "JPEG", []Format{"jpeg", "jpe", "jfif", "pjpeg"}},
 	PNG:  {Image, "image/png", "PNG", []Format{"apng"}},
@@ -244,6 +302,19 @@ var known = map[Format]info{
 	DEB:      {Archive, "application/vnd.debian.binary-package", "Debian package", nil},
 	RPM:      {Archive, "application/x-rpm", "RPM package", nil},
 	LZH:      {Archive, "application/x-lzh-compressed", "LHA archive", []Format{"lha"}},
+}
+
+// plainOf has the plain formats of templates, and of formats with macros.
+var plainOf = map[Format]Format{
+	DOCM: DOCX, DOTX: DOCX, DOTM: DOCX,
+	DOT:  DOC,
+	OTT:  ODT,
+	PPTM: PPTX, PPSX: PPTX, PPSM: PPTX, POTX: PPTX, POTM: PPTX,
+	PPS: PPT, POT: PPT,
+	OTP:  ODP,
+	XLSM: XLSX, XLTX: XLSX, XLTM: XLSX,
+	XLT: XLS,
+	OTS: ODS,
 }
 
 // byAlias is derived from known to avoid duplication.
@@ -333,6 +404,30 @@ func (f Format) Title() string {
 		return i.name
 	}
 	return strings.ToUpper(string(f))
+}
+
+// Plain returns the format whose files have the same structure as those of f, but are
+// no templates and have no macros: [DOCX] for [DOTM]. It returns f if there is no other.
+func (f Format) Plain() Format {
+	if p, ok := plainOf[f]; ok {
+		return p
+	}
+	return f
+}
+
+// WithVariants returns the formats of all with those whose [Format.Plain] is one of
+// them, each after its plain format and in alphabetical order.
+func WithVariants(all ...Format) []Format {
+	var out []Format
+	for _, f := range all {
+		out = append(out, f)
+		for v := range Known() {
+			if plainOf[v] == f {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 // Base returns the base name of a file without the extension that [Parse]

@@ -77,7 +77,8 @@ func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
 	main := ""
 	for t := range elements(rels.read(r), "Relationship") {
 		// In a strict document the type starts with http://purl.oclc.org/ooxml.
-		if strings.HasSuffix(attribute(t, "Type"), "/officeDocument") && !strings.EqualFold(attribute(t, "TargetMode"), "External") {
+		kind := attribute(t, "Type")
+		if (strings.HasSuffix(kind, "/officeDocument") || kind == "http://schemas.microsoft.com/visio/2010/relationships/document") && !strings.EqualFold(attribute(t, "TargetMode"), "External") {
 			main = partName(attribute(t, "Target"))
 			break
 		}
@@ -97,17 +98,34 @@ func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
 	if kind == "" {
 		kind = byExtension
 	}
-	switch kind = strings.ToLower(kind); {
-	case !strings.HasSuffix(kind, ".main+xml") && !strings.HasSuffix(kind, ".sheet.binary.macroenabled.main"):
-		return ""
-	case strings.Contains(kind, "wordprocessingml") || strings.Contains(kind, "ms-word."):
-		return DOCX
-	case strings.Contains(kind, "spreadsheetml") || strings.Contains(kind, "ms-excel."):
-		return XLSX
-	case strings.Contains(kind, "presentationml") || strings.Contains(kind, "ms-powerpoint."):
-		return PPTX
-	}
-	return ""
+	return ofMainPart[strings.ToLower(kind)]
+}
+
+// ofMainPart has the formats for the content types of main parts, in lower case
+// (ISO/IEC 29500-1, 11.3.10, 12.3.23 and 13.3.6; [MS-OFFMACRO2] 2.2.1). Add-ins have the
+// structure of documents with macros.
+var ofMainPart = map[string]Format{
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml": DOCX,
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml": DOTX,
+	"application/vnd.ms-word.document.macroenabled.main+xml":                           DOCM,
+	"application/vnd.ms-word.template.macroenabledtemplate.main+xml":                   DOTM,
+
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml":    XLSX,
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.template.main+xml": XLTX,
+	"application/vnd.ms-excel.sheet.macroenabled.main+xml":                          XLSM,
+	"application/vnd.ms-excel.addin.macroenabled.main+xml":                          XLSM,
+	"application/vnd.ms-excel.template.macroenabled.main+xml":                       XLTM,
+	"application/vnd.ms-excel.sheet.binary.macroenabled.main":                       XLSB,
+
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml": PPTX,
+	"application/vnd.openxmlformats-officedocument.presentationml.slideshow.main+xml":    PPSX,
+	"application/vnd.openxmlformats-officedocument.presentationml.template.main+xml":     POTX,
+	"application/vnd.ms-powerpoint.presentation.macroenabled.main+xml":                   PPTM,
+	"application/vnd.ms-powerpoint.addin.macroenabled.main+xml":                          PPTM,
+	"application/vnd.ms-powerpoint.slideshow.macroenabled.main+xml":                      PPSM,
+	"application/vnd.ms-powerpoint.template.macroenabled.main+xml":                       POTM,
+
+	"application/vnd.ms-visio.drawing.main+xml": VSDX,
 }
 
 // partName converts a reference from the root of the package to the name of an
@@ -156,6 +174,14 @@ func ofMediaType(s string) Format {
 		return ODS
 	case "application/vnd.oasis.opendocument.presentation":
 		return ODP
+	case "application/vnd.oasis.opendocument.text-template":
+		return OTT
+	case "application/vnd.oasis.opendocument.spreadsheet-template":
+		return OTS
+	case "application/vnd.oasis.opendocument.presentation-template":
+		return OTP
+	case "application/vnd.oasis.opendocument.graphics":
+		return ODG
 	}
 	return ""
 }

@@ -518,6 +518,11 @@ func mpegFrameSize(b []byte) int {
 func sniffText(head []byte, whole bool) Format {
 	text, ok := decodeText(head, whole)
 	if !ok {
+		// The body of a message may be binary (RFC 2045, 2.9).
+		fields, _, _ := strings.Cut(strings.ReplaceAll(string(head), "\r\n", "\n"), "\n\n")
+		if fields, ok = decodeText([]byte(fields), true); ok && isMessage(fields) {
+			return EML
+		}
 		return ""
 	}
 	low := strings.ToLower(strings.TrimLeft(text, "\ufeff \t\r\n"))
@@ -565,10 +570,44 @@ func sniffText(head []byte, whole bool) Format {
 			return FODP
 		}
 		return XML
+	case strings.HasPrefix(root, "<fictionbook"):
+		return FB2
 	case strings.HasPrefix(low, "<?xml"):
 		return XML
 	}
+	if isMessage(text) {
+		return EML
+	}
 	return TXT
+}
+
+// isMessage reports whether a text starts with the header of an email message: only
+// fields, and among them two of those that every message has (RFC 5322, 3.6).
+func isMessage(text string) bool {
+	var found []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' { // folded
+			continue
+		}
+		name, _, ok := strings.Cut(line, ":")
+		if strings.HasPrefix(line, "From ") && len(found) == 0 { // stored in a mailbox
+			continue
+		}
+		if !ok || name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return false
+		}
+		switch strings.ToLower(name) {
+		case "from", "to", "date", "message-id", "mime-version", "received", "return-path", "delivered-to", "x-sender", "reply-to", "cc":
+			if name = strings.ToLower(name); !slices.Contains(found, name) {
+				found = append(found, name)
+			}
+		}
+	}
+	return len(found) > 1
 }
 
 // utf16Order returns the byte order of UTF-16 without a byte order mark, or nil.
@@ -668,19 +707,19 @@ func Check(want Format, r io.ReaderAt, size int64) error {
 		return nil
 	}
 	if size <= 0 {
-		if isText(want) && want != SVG {
+		if isFreeText(want) {
 			return nil
 		}
 		return &MismatchError{Want: want}
 	}
 	got, encrypted := sniff(r, size)
 	if encrypted {
-		switch want {
-		case DOCX, XLSX, PPTX, DOC, XLS, PPT:
+		switch want.Plain() {
+		case DOCX, XLSX, PPTX, DOC, XLS, PPT, XLSB:
 			return ErrEncrypted
 		}
 	}
-	if got == want || compatible(want, got) || isText(want) && want != SVG && mentions(got, r, size) {
+	if got == want || compatible(want, got) || isFreeText(want) && mentions(got, r, size) {
 		return nil
 	}
 	if got == "" && want == ZIP {
@@ -712,16 +751,19 @@ func mentions(got Format, r io.ReaderAt, size int64) bool {
 
 // inZIP reports whether files of format f are ZIP archives.
 func inZIP(f Format) bool {
-	switch f {
-	case DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB:
+	switch f.Plain() {
+	case DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, XLSB, ODG, VSDX:
 		return true
 	}
 	return false
 }
 
+// isFreeText reports whether any text can be a file of format f.
+func isFreeText(f Format) bool { return isText(f) && f != SVG && f != FB2 && f != EML }
+
 func isText(f Format) bool {
 	switch f {
-	case TXT, MD, HTML, CSV, TSV, XML, JSON, SVG:
+	case TXT, MD, HTML, CSV, TSV, XML, JSON, SVG, RST, Org, TeX, FB2, EML:
 		return true
 	}
 	return false
@@ -736,7 +778,7 @@ func compatible(want, got Format) bool {
 		return w && g
 	}
 	switch want {
-	case TXT, MD, HTML, CSV, TSV, JSON, XML:
+	case TXT, MD, HTML, CSV, TSV, JSON, XML, RST, Org, TeX:
 		// Text can be any of these formats. Markup formats that users do not read as
 		// text (RTF, PostScript) cannot.
 		return isText(got) || got == FODT || got == FODS || got == FODP
@@ -746,7 +788,7 @@ func compatible(want, got Format) bool {
 		return got == "" || in(MP3, AAC) || in(MPEG, TS)
 	case ZIP:
 		// Documents that are ZIP archives may be treated as such.
-		return in(ZIP, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB)
+		return got == ZIP || inZIP(got)
 	case TarGZ:
 		return got == GZ
 	case GZ:
@@ -765,6 +807,9 @@ func compatible(want, got Format) bool {
 		return got == DEB
 	case RAW, TIFF: // most raw photos are TIFF files
 		return in(RAW, TIFF)
+	}
+	if want.Plain() == got.Plain() || in(XLSX, XLSB) { // templates and documents with macros differ only by a mark
+		return true
 	}
 	return in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -64,10 +65,11 @@ func TestSniffSamples(t *testing.T) {
 // differ.
 func related(a, b format.Format) bool {
 	text := func(f format.Format) bool {
-		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.XML || f == format.SVG || strings.HasPrefix(string(f), "fod")
+		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.XML || f == format.SVG || f == format.TeX || f == format.FB2 || f == format.EML || strings.HasPrefix(string(f), "fod")
 	}
 	archive := func(f format.Format) bool {
-		return strings.Contains(f.MIME(), "openxml") || strings.Contains(f.MIME(), "opendocument") && !strings.HasPrefix(string(f), "fod") || f == format.EPUB
+		return strings.Contains(f.MIME(), "openxml") || strings.Contains(f.MIME(), "opendocument") && !strings.HasPrefix(string(f), "fod") || f == format.EPUB ||
+			f == format.VSDX || strings.Contains(f.MIME(), "macroenabled")
 	}
 	media := func(f format.Format) bool { return f.Family() == format.Audio || f.Family() == format.Video }
 	return text(a) && text(b) || a == format.ZIP && archive(b) || media(a) && media(b)
@@ -300,14 +302,15 @@ func TestSniff(t *testing.T) {
 		{"docx with the document first", archive(t, zip.Deflate, "word/document.xml", "x"), format.DOCX, []format.Format{format.DOCX}, nil},
 		{"docx of the web version", archive(t, zip.Deflate, "word/document2.xml", "x"), format.DOCX, []format.Format{format.DOCX}, nil},
 		{"xlsx", archive(t, zip.Deflate, "xl/workbook.xml", "x"), format.XLSX, []format.Format{format.XLSX, format.ZIP}, []format.Format{format.DOCX}},
-		{"xlsb", archive(t, zip.Deflate, "xl/workbook.bin", "x"), format.XLSX, []format.Format{format.XLSX}, nil},
+		{"xlsb", archive(t, zip.Deflate, "xl/workbook.bin", "x"), format.XLSB, []format.Format{format.XLSX, format.XLSB}, nil},
 		{"pptx", archive(t, zip.Deflate, "ppt/presentation.xml", "x"), format.PPTX, []format.Format{format.PPTX}, []format.Format{format.ODP}},
 		{"docx with a comment at the end", strings.TrimSuffix(archive(t, zip.Deflate, "word/document.xml", "x"), "\x00\x00") + "\x05\x00hello", format.DOCX, []format.Format{format.DOCX}, nil},
 		{"archive that only mentions a document", archive(t, zip.Store, "notes.txt", "word/document.xml"), format.ZIP, nil, []format.Format{format.DOCX}},
 		{"odt with sizes behind the data", archive(t, zip.Store, "mimetype", odtType, "content.xml", "x"), format.ODT, []format.Format{format.ODT, format.ZIP}, []format.Format{format.ODS, format.DOCX}},
 		{"odt with a compressed type", archive(t, zip.Deflate, "mimetype", odtType, "content.xml", "x"), format.ODT, []format.Format{format.ODT, format.ZIP}, []format.Format{format.ODS}},
-		{"type that only begins alike, compressed", archive(t, zip.Deflate, "mimetype", odtType+"-template", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
-		{"type that only begins alike", archive(t, zip.Store, "mimetype", odtType+"-template", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
+		{"type that only begins alike, compressed", archive(t, zip.Deflate, "mimetype", odtType+"-master", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
+		{"type that only begins alike", archive(t, zip.Store, "mimetype", odtType+"-master", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
+		{"template", archive(t, zip.Store, "mimetype", odtType+"-template", "content.xml", "x"), format.OTT, []format.Format{format.ODT, format.OTT, format.ZIP}, []format.Format{format.OTS}},
 		{"epub with sizes behind the data", archive(t, zip.Store, "mimetype", "application/epub+zip", "a", "x"), format.EPUB, []format.Format{format.EPUB, format.ZIP}, []format.Format{format.ODT}},
 
 		{"doc", compoundOf(9, []int{0}, root, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS, format.DOCX}},
@@ -318,7 +321,8 @@ func TestSniff(t *testing.T) {
 		{"doc with a scattered directory", compoundOf(9, []int{40, 2, 300}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "d", right: 5}, entry{name: "e", right: 9}, entry{}, entry{}, entry{}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
 		{"doc with its directory beyond 7 MB", compoundOf(9, []int{14500, 30100}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
 		{"compound file with a loop", compoundOf(9, []int{0}, root, entry{name: "a", left: 1, right: 1}), "", nil, []format.Format{format.DOC}},
-		{"compound file of something else", compoundOf(9, []int{0}, root, entry{name: "__properties_version1.0"}), "", nil, []format.Format{format.DOC, format.ZIP}},
+		{"compound file of something else", compoundOf(9, []int{0}, root, entry{name: "__properties_version2.0"}), "", nil, []format.Format{format.DOC, format.ZIP}},
+		{"message of Outlook", compoundOf(9, []int{0}, root, entry{name: "__properties_version1.0"}), format.MSG, []format.Format{format.MSG}, []format.Format{format.DOC, format.EML}},
 		{"compound file that is cut off", compoundOf(9, []int{0}, root, entry{name: "WordDocument"})[:512], "", nil, []format.Format{format.DOC}},
 
 		{"mp3 with a tag", "ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 10) + mp3, format.MP3, []format.Format{format.MP3, format.AAC}, []format.Format{format.WAV, format.FLAC}},
@@ -580,22 +584,22 @@ func TestMainPart(t *testing.T) {
 		"docx":             {opcFile(t, "word/document22.xml", "word/document22.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
 		"xlsx":             {opcFile(t, "book.xml", "/book.xml", transitional, ooxml+"spreadsheetml.sheet.main+xml"), format.XLSX},
 		"pptx":             {opcFile(t, "a/b/show.xml", "a/x/../b/show.xml", transitional, ooxml+"presentationml.presentation.main+xml"), format.PPTX},
-		"slide show":       {opcFile(t, "a.xml", "a.xml", transitional, ooxml+"presentationml.slideshow.main+xml"), format.PPTX},
+		"slide show":       {opcFile(t, "a.xml", "a.xml", transitional, ooxml+"presentationml.slideshow.main+xml"), format.PPSX},
 		"strict":           {opcFile(t, "word/document22.xml", "word/document22.xml", strict, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
 		"case":             {opcFile(t, "Word/Document.xml", "word/document.XML", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
 		"escaped":          {opcFile(t, "my document.xml", "my%20document.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
-		"macros":           {opcFile(t, "w.xml", "w.xml", transitional, "application/vnd.ms-word.document.macroEnabled.main+xml"), format.DOCX},
-		"binary":           {opcFile(t, "w.bin", "w.bin", transitional, "application/vnd.ms-excel.sheet.binary.macroEnabled.main"), format.XLSX},
+		"macros":           {opcFile(t, "w.xml", "w.xml", transitional, "application/vnd.ms-word.document.macroEnabled.main+xml"), format.DOCM},
+		"binary":           {opcFile(t, "w.bin", "w.bin", transitional, "application/vnd.ms-excel.sheet.binary.macroEnabled.main"), format.XLSB},
 		"by extension":     {byDefault, format.DOCX},
 		"behind a stub":    {"PK\x03\x04" + strings.Repeat("\x00", 60) + opcFile(t, "w.xml", "w.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
-		"drawing of Visio": {opcFile(t, "visio/document.xml", "visio/document.xml", "http://schemas.microsoft.com/visio/2010/relationships/document", "application/vnd.ms-visio.drawing.main+xml"), format.ZIP},
+		"drawing of Visio": {opcFile(t, "visio/document.xml", "visio/document.xml", "http://schemas.microsoft.com/visio/2010/relationships/document", "application/vnd.ms-visio.drawing.main+xml"), format.VSDX},
 		"no such part":     {opcFile(t, "a.xml", "b.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.ZIP},
 		"other part":       {opcFile(t, "a.xml", "a.xml", transitional, ooxml+"wordprocessingml.styles+xml"), format.ZIP},
 		"no relations":     {archive(t, zip.Deflate, "[Content_Types].xml", "<Types/>", "a.xml", "x"), format.ZIP},
 		"odt, type second": {archive(t, zip.Deflate, "content.xml", "x", "mimetype", odtType), format.ODT},
 		"odt, no type":     {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", manifest), format.ODT},
 		"odt, UTF-16":      {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", utf16Text(binary.LittleEndian, manifest)), format.ODT},
-		"template":         {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", strings.Replace(manifest, odtType, odtType+"-template", 1)), format.ZIP},
+		"template":         {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", strings.Replace(manifest, odtType, odtType+"-template", 1)), format.OTT},
 		"epub, type last":  {archive(t, zip.Deflate, "META-INF/container.xml", "x", "mimetype", "application/epub+zip\n"), format.EPUB},
 		"jar":              {archive(t, zip.Deflate, "META-INF/MANIFEST.MF", "x"), format.ZIP},
 	} {
@@ -606,6 +610,43 @@ func TestMainPart(t *testing.T) {
 		if err := format.Check(tt.want, r, r.Size()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A message starts with its header; a text about messages does not.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]format.Format{
+		"From: a@example.com\r\nTo: b@example.com\r\n\r\nHello":                                  format.EML,
+		"Received: from a\r\n\tby b; today\r\nSubject: x\r\nMIME-Version: 1.0\r\n\r\n":           format.EML,
+		"From a@example.com Sat Jan  1 00:00:00 2000\nReturn-Path: <a@example.com>\nDate: x\n\n": format.EML,
+		"From: a\nFrom: b\n\nText":                       format.TXT,
+		"From: a\nHow to write a message\nTo: b\n\nText": format.TXT,
+		"Subject: x\n\nFrom: a\nTo: b":                   format.TXT,
+	} {
+		r := strings.NewReader(text)
+		if got := format.Sniff(r, r.Size()); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+		if err := format.Check(format.TXT, r, r.Size()); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := format.Check(format.EML, r, r.Size()); (err == nil) != (want == format.EML) {
+			t.Errorf("%q as a message: %v", text, err)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for f := range format.Known() {
+		if p := f.Plain(); p.Plain() != p || p.Family() != f.Family() {
+			t.Errorf("the plain format of %s is %s", f, p)
+		}
+	}
+	want := []format.Format{format.DOC, format.DOT, format.ODT, format.OTT}
+	if got := format.WithVariants(format.DOC, format.ODT); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

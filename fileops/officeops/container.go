@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/compound"
 	"github.com/filewright/filewright/internal/safezip"
 )
@@ -23,7 +24,7 @@ import (
 // that only the engine can decide whether the document is encrypted.
 func (l Limits) check(ctx context.Context, f *fileops.File) error {
 	switch f.Format() {
-	case format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB:
+	case format.DOCX, format.PPTX, format.XLSX, format.XLSB, format.ODT, format.ODP, format.ODS, format.ODG, format.VSDX, format.EPUB:
 		if isCompound(f) { // an encrypted document ([MS-OFFCRYPTO] 2.3.1)
 			return protected()
 		}
@@ -32,6 +33,12 @@ func (l Limits) check(ctx context.Context, f *fileops.File) error {
 		return checkOLE(ctx, f)
 	case format.RTF:
 		return checkRTF(ctx, f.Reader())
+	case format.FB2:
+		text, err := charset.NewHTML(f.Reader(), f.Size())
+		if err != nil {
+			return err
+		}
+		return checkXML(ctx, text.Reader())
 	case format.FODT, format.FODP, format.FODS:
 		if f.Format() == format.FODS {
 			if err := (&cellCounter{most: l.Cells}).check(ctx, f.Reader()); err != nil {

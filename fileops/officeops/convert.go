@@ -81,6 +81,7 @@ var apps = []app{
 			format.XLS:  {},
 			format.ODS:  {"calc8", ""},
 			format.FODS: {"OpenDocument Spreadsheet Flat XML", ""},
+			format.XLSB: {"Calc MS Excel 2007 Binary", ""},
 			format.CSV:  {"Text - txt - csv (StarCalc)", ""}, // options depend on the content
 			format.TSV:  {"Text - txt - csv (StarCalc)", ""},
 		},
@@ -93,6 +94,17 @@ var apps = []app{
 			// Separator, quote, UTF-8, from line 1, …, values as displayed.
 			format.CSV: {"Text - txt - csv (StarCalc)", "44,34,76,1,,0,false,true,false"},
 			format.TSV: {"Text - txt - csv (StarCalc)", "9,34,76,1,,0,false,true,false"},
+		},
+	},
+	{
+		kind: kindDrawing,
+		in: map[format.Format]filter{
+			format.ODG:  {"draw8", ""},
+			format.VSDX: {"Visio Document", ""},
+		},
+		out: map[format.Format]filter{
+			format.PDF: {"draw_pdf_Export", ""},
+			format.ODG: {"draw8", ""},
 		},
 	},
 }
@@ -133,10 +145,12 @@ func (e *Engine) can(s route.Step) bool {
 			return false
 		}
 		switch s.From {
-		case format.MD: // for books pandoc reads pictures only from HTML
-			return s.To != format.EPUB
+		case s.To:
+			return false
+		case format.MD, format.RST, format.Org, format.TeX, format.FB2: // for books pandoc reads pictures only from HTML
+			return s.To != format.EPUB && s.To != format.FB2
 		case format.DOCX, format.ODT: // LibreOffice converts the others better
-			return s.To == format.MD || s.To == format.EPUB
+			return s.To != format.TXT && s.To != format.HTML
 		}
 		return true
 	}
@@ -163,11 +177,14 @@ func appFor(s route.Step) *app {
 var (
 	inputs = []format.Format{
 		format.DOCX, format.DOC, format.ODT, format.FODT, format.RTF, format.TXT, format.HTML, format.MD, format.EPUB,
+		format.RST, format.Org, format.TeX, format.FB2,
 		format.PPTX, format.PPT, format.ODP, format.FODP,
-		format.XLSX, format.XLS, format.ODS, format.FODS, format.CSV, format.TSV,
+		format.XLSX, format.XLS, format.ODS, format.FODS, format.XLSB, format.CSV, format.TSV,
+		format.ODG, format.VSDX,
 	}
 	targets = []format.Format{
 		format.PDF, format.DOCX, format.DOC, format.ODT, format.RTF, format.TXT, format.HTML, format.MD, format.EPUB,
+		format.RST, format.Org, format.TeX, format.FB2, format.ODG,
 		format.PPTX, format.PPT, format.ODP, format.XLSX, format.XLS, format.ODS, format.CSV, format.TSV,
 	}
 )
@@ -183,7 +200,7 @@ func (e *Engine) Convert() fileops.Action {
 
 		Encrypted: e.python != nil,
 	}
-	for _, from := range inputs {
+	for _, from := range format.WithVariants(inputs...) {
 		spec.Accepts = append(spec.Accepts, e.accepts(from)...)
 	}
 	return fileops.Func(spec, e.convert)
@@ -206,8 +223,17 @@ type task struct {
 	password string // of the input; "" if it is not encrypted
 }
 
+// asPlain returns a template, or a document with macros, under the name of an ordinary
+// document. The engines read both alike.
+func asPlain(f *fileops.File) *fileops.File {
+	if plain := f.Format().Plain(); plain != f.Format() {
+		return f.Named(fileops.ResultName(f, plain))
+	}
+	return f
+}
+
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
-	in := job.Input()
+	in := asPlain(job.Input())
 	to := format.Format(job.Params.Get("convert_to"))
 	steps := e.router.Steps(in.Format(), to)
 	if steps == nil {

@@ -55,9 +55,11 @@ func textOf(t testing.TB, f format.Format, b []byte) string {
 		return tool(t, "pandoc", "--from="+string(f), "--to=plain", "--wrap=none", path)
 	case format.HTML:
 		return tool(t, "pandoc", "--from=html", "--to=plain", "--wrap=none", path)
-	case format.TXT, format.MD, format.CSV, format.TSV:
+	case format.TXT, format.MD, format.CSV, format.TSV, format.RST, format.Org, format.TeX:
 		return string(b)
-	case format.PPTX, format.XLSX, format.ODP, format.ODS:
+	case format.FB2: // pandoc does not read its tables
+		return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(string(b), " ")
+	case format.ODG, format.PPTX, format.XLSX, format.ODP, format.ODS:
 		return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(tool(t, "unzip", "-p", path, "*.xml"), " ")
 	}
 	// No other program reads the formats before 2007, so LibreOffice does.

@@ -46,6 +46,10 @@ type cleaner struct {
 	tables   bool // add a border to tables without one: for pages without styles
 	pageSize bool // add pageStyle
 
+	// book replaces boxes by paragraphs. A box around a heading would begin in one file
+	// of a book and end in another.
+	book bool
+
 	lost *pageLosses // counts the parts that are left out; may be nil
 }
 
@@ -115,6 +119,10 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 				continue
 			}
 			inStyle = t.Data == "style"
+			if c.book && isBox(t.Data) {
+				b.WriteString("<p>")
+				continue
+			}
 			c.writeTag(b, t)
 		case html.EndTagToken:
 			t := z.Token()
@@ -125,11 +133,24 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 				continue
 			}
 			inStyle = false
+			if c.book && isBox(t.Data) {
+				b.WriteString("<p>")
+				continue
+			}
 			if _, drop := dropped[t.Data]; !drop && t.Data != "input" && tagName.MatchString(t.Data) {
 				b.WriteString("</" + t.Data + ">")
 			}
 		}
 	}
+}
+
+// isBox reports whether an element only groups others.
+func isBox(element string) bool {
+	switch element {
+	case "div", "section", "article", "main", "header", "footer", "aside", "nav", "center":
+		return true
+	}
+	return false
 }
 
 // count counts an element that is left out.

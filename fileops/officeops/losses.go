@@ -32,7 +32,16 @@ func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 		return nil // the parts of an encrypted document are not readable here
 	}
 	if holdsMacros(to) && hasMacros(in.Reader(), in.Size()) && !fileHasMacros(path) {
-		t.job.Warn(fileops.WarnContentDropped, "The macros of the document were left out.")
+		t.job.Warn(fileops.WarnMacrosDropped, "The macros of the document were left out.")
+	}
+	if in.Format() == format.FB2 { // pandoc does not read them
+		b, err := io.ReadAll(io.LimitReader(in.Reader(), maxScan))
+		if err != nil {
+			return err
+		}
+		if n := bytes.Count(b, []byte("<table")); n > 0 {
+			t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "table"))
+		}
 	}
 	parts := readParts(in)
 	switch to {
@@ -46,7 +55,7 @@ func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 				return err
 			}
 		}
-	case format.TXT, format.MD, format.EPUB:
+	case format.TXT, format.MD, format.EPUB, format.RST, format.Org, format.TeX, format.FB2:
 		if n := parts.comments(); n > 0 {
 			t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "comment"))
 		}
@@ -78,7 +87,7 @@ func fileHasMacros(path string) bool {
 // hasMacros reports whether a document contains code.
 func hasMacros(r io.ReaderAt, size int64) bool {
 	for _, name := range compound.Names(r, size) {
-		if name == "Macros" || name == "_VBA_PROJECT_CUR" { // [MS-OVBA] 2.2.1
+		if name == "macros" || name == "_vba_project_cur" { // [MS-OVBA] 2.2.1
 			return true
 		}
 	}

@@ -81,7 +81,7 @@ func TestLossesAreTold(t *testing.T) {
 		"font of a docx":              {fileops.Bytes("a.docx", docx(inFont("No Such Font", "text"))), format.PDF, fonts},
 		"font of an odt":              {fileops.Bytes("a.odt", odt), format.PDF, fonts},
 		"font kept":                   {fileops.Bytes("a.docx", docx(inFont("No Such Font", "text"))), format.ODT, ""},
-		"macros":                      {fileops.Bytes("a.docx", macros), format.ODT, "content_dropped: The macros of the document were left out."},
+		"macros":                      {fileops.Bytes("a.docx", macros), format.ODT, "macros_dropped: The macros of the document were left out."},
 		"macros are no text":          {fileops.Bytes("a.docx", macros), format.PDF, ""},
 		"comments to text":            {fileops.Bytes("a.docx", plain), format.TXT, "content_dropped: 1 comment was left out."},
 		"comments to Markdown":        {fileops.Bytes("a.docx", plain), format.MD, "content_dropped: 1 comment was left out."},

@@ -15,7 +15,8 @@ const maxMerge = 200
 
 // Merge returns the joint action "merge" for text documents: it combines them into one
 // document, each starting on a new page. If all documents are docx, the result is
-// merged.docx; if all are odt, it is merged.odt. With convert_to the caller chooses the
+// merged.docx; if all are odt, it is merged.odt. Templates and documents with macros
+// count as the plain format. With convert_to the caller chooses the
 // result format and may mix input formats.
 //
 // Every document keeps its page size and margins, headers and footers, fonts, and the
@@ -37,9 +38,9 @@ func (e *Engine) Merge() fileops.Action {
 		Name: "merge", Engine: e.name(), Family: "office", Joint: true, Encrypted: true,
 		Summary: "Merges text documents.",
 		Accepts: []fileops.Accept{
-			{Formats: []format.Format{format.DOCX}, Params: to(false, "docx", "odt")},
-			{Formats: []format.Format{format.ODT}, Params: to(false, "odt", "docx")},
-			{Formats: []format.Format{format.DOCX, format.ODT, format.DOC, format.RTF}, Params: to(true, "docx", "odt")},
+			{Formats: format.WithVariants(format.DOCX), Params: to(false, "docx", "odt")},
+			{Formats: format.WithVariants(format.ODT), Params: to(false, "odt", "docx")},
+			{Formats: append(format.WithVariants(format.DOCX, format.ODT, format.DOC), format.RTF), Params: to(true, "docx", "odt")},
 		},
 	}, e.merge)
 }
@@ -55,8 +56,8 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	to := format.Format(job.Params.Get("convert_to"))
 	var more []addition
 	var first *fileops.File // decrypted
-	for _, f := range job.Inputs {
-		f, password, err := e.open(ctx, f, job.Params.Get("password"))
+	for _, input := range job.Inputs {
+		f, password, err := e.open(ctx, asPlain(input), job.Params.Get("password"))
 		if err != nil && !errors.Is(err, errMaybeProtected) {
 			return err
 		}
@@ -74,8 +75,8 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		more = append(more, addition{In: path, Name: f.Name(), InFilter: filter, Password: password})
 	}
 	name := "merged." + string(to)
-	if len(more) == 1 && first.Format() == to && more[0].Password == "" {
-		if first != job.Input() {
+	if len(more) == 1 && job.Input().Format() == to && more[0].Password == "" {
+		if first != job.Input() { // decrypted
 			b, _ := first.Bytes()
 			return job.WriteBytes(name, b)
 		}
@@ -90,6 +91,11 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 			In: more[0].In, Name: more[0].Name, InFilter: more[0].InFilter, Password: more[0].Password, Out: out, Kind: kindText,
 			Filter: text.out[to].name, Options: text.out[to].options,
 			More: more[1:], Scratch: filepath.Join(dir, "merge"),
+		}
+		for _, f := range job.Inputs {
+			if hasMacros(f.Reader(), f.Size()) {
+				job.Warn(fileops.WarnMacrosDropped, "The macros of %q were left out.", f.Name())
+			}
 		}
 		return e.pool.do(ctx, r, func(phase string) {
 			switch phase {

@@ -34,12 +34,20 @@ var (
 		format.MD:   "gfm+footnotes+tex_math_dollars+yaml_metadata_block",
 		format.HTML: "html-native_divs-native_spans",
 		format.EPUB: "epub-native_divs-native_spans",
+		format.RST:  "rst",
+		format.Org:  "org",
+		format.TeX:  "latex",
+		format.FB2:  "fb2",
 	}
 	pandocOut = map[format.Format]string{
 		format.MD:   "gfm",
 		format.TXT:  "plain",
 		format.HTML: "html5",
 		format.EPUB: "epub3",
+		format.RST:  "rst",
+		format.Org:  "org",
+		format.TeX:  "latex",
+		format.FB2:  "fb2",
 	}
 )
 
@@ -54,6 +62,39 @@ const (
 		"</head><body>\n$if(heading)$$if(title)$<h1>$title$</h1>\n$endif$$endif$$body$\n</body></html>\n"
 )
 
+// textPages are the templates of formats that are text and cannot contain pictures. In
+// the sandbox, some builds of pandoc cannot read their own templates.
+var textPages = map[format.Format]string{
+	format.RST: "$if(titleblock)$\n$titleblock$\n\n$endif$\n$body$\n",
+	format.Org: "$if(title)$\n#+title: $title$\n\n$endif$\n$body$\n",
+	format.TeX: `% Compile it with xelatex or lualatex.
+\documentclass{article}
+\usepackage{fontspec}
+\usepackage{amsmath,amssymb}
+\usepackage{graphicx}
+\usepackage{longtable,booktabs,array,multirow,calc}
+\usepackage[normalem]{ulem}
+\usepackage{fancyvrb}
+\usepackage{hyperref}
+\providecommand{\tightlist}{\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}}
+\providecommand{\pandocbounded}[1]{#1}
+\newcommand{\passthrough}[1]{#1}
+$if(title)$
+\title{$title$}
+\author{$for(author)$$author$$sep$ \and $endfor$}
+\date{$date$}
+$endif$
+\begin{document}
+$if(title)$
+\maketitle
+$endif$
+
+$body$
+
+\end{document}
+`,
+}
+
 // byPandoc runs pandoc, which reads only UTF-8. The result is one file.
 func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error {
 	work, err := os.MkdirTemp(t.dir, "pandoc-")
@@ -64,9 +105,9 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	from := pandocIn[s.From]
 	files := make(map[string][]byte) // files to write to work
 	switch s.From {
-	case format.MD, format.HTML:
+	case format.MD, format.HTML, format.RST, format.Org, format.TeX, format.FB2:
 		decode := charset.NewText
-		if s.From == format.HTML {
+		if s.From == format.HTML || s.From == format.FB2 {
 			decode = charset.NewHTML
 		}
 		f, text, err := openText(in, decode)
@@ -80,12 +121,12 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			_, err := io.Copy(w, fileops.ContextReader(ctx, page))
 			return err
 		}
-		if s.To == format.EPUB && s.From == format.HTML {
+		if (s.To == format.EPUB || s.To == format.FB2) && s.From == format.HTML {
 			// In its sandbox pandoc reads pictures only from a container.
 			in, from = "in.epub", pandocIn[format.EPUB]
 			var clean bytes.Buffer
 			var lost pageLosses
-			if err := (cleaner{lost: &lost}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
+			if err := (cleaner{lost: &lost, book: true}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
 				return err
 			}
 			lost.warn(t.job)
@@ -101,7 +142,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	switch s.To {
 	case format.HTML:
 		args = append(args, "--standalone", "--no-highlight")
-		if s.From == format.EPUB {
+		if s.From == format.EPUB || s.From == format.FB2 {
 			args = append(args, "--self-contained") // pictures come from the book
 			defaults["title"] = title
 		} else {
@@ -112,7 +153,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 		} else {
 			files["page.html"] = []byte(plainPage)
 			args = append(args, "--template=page.html")
-			if s.From == format.MD {
+			if s.From != format.EPUB && s.From != format.HTML {
 				args = append(args, "--variable=heading")
 			}
 		}
@@ -124,6 +165,12 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 		defaults["title"] = title
 	case format.MD:
 		args = append(args, "--extract-media="+media)
+	case format.FB2:
+		args = append(args, "--standalone")
+		defaults["title"] = title
+	case format.RST, format.Org, format.TeX:
+		files["page.txt"] = []byte(textPages[s.To])
+		args = append(args, "--standalone", "--template=page.txt", "--no-highlight")
 	}
 	if len(defaults) > 0 { // the document's own title takes precedence
 		for k, v := range defaults {
@@ -139,6 +186,12 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			return err
 		}
 	}
+	if textPages[s.To] != "" {
+		if in, err = t.withoutPictures(ctx, work, from, in); err != nil {
+			return err
+		}
+		args[1] = "--from=json"
+	}
 	if err := t.runPandoc(ctx, work, append(args, in)); err != nil {
 		return err
 	}
@@ -151,6 +204,84 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 		return embedMedia(f, out, work, media)
 	}
 	return nil
+}
+
+// withoutPictures makes pandoc read a document and returns the name of a file in work with
+// its structure, in which the description of each picture replaces it: files of the target
+// format cannot contain pictures, only refer to other files.
+func (t *task) withoutPictures(ctx context.Context, work, from, in string) (string, error) {
+	const read, plain = "read.json", "plain.json"
+	if err := t.runPandoc(ctx, work, []string{"--sandbox", "--from=" + from, "--to=json", "--output=" + read, in}); err != nil {
+		return "", err
+	}
+	b, err := readMade(work, read, maxBook)
+	if err != nil {
+		return "", err
+	}
+	b, n := dropPictures(b)
+	if n > 0 {
+		t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "picture"))
+	}
+	return plain, os.WriteFile(filepath.Join(work, plain), b, 0o600)
+}
+
+// dropPictures replaces pictures in the JSON of pandoc with their descriptions, and
+// returns how many there were.
+func dropPictures(b []byte) (out []byte, n int) {
+	const head = `{"t":"Image","c":[`
+	var w bytes.Buffer
+	for {
+		i := bytes.Index(b, []byte(head))
+		if i < 0 {
+			w.Write(b)
+			return w.Bytes(), n
+		}
+		w.Write(b[:i])
+		b = b[i+len(head):]
+		attributes := valueEnd(b) // then the description and the target
+		if attributes < 0 {
+			w.WriteString(head)
+			continue
+		}
+		b = b[attributes:]
+		description := valueEnd(b[1:]) + 1
+		target := valueEnd(b[description+1:])
+		if description < 1 || target < 0 || !bytes.HasPrefix(b[description+1+target:], []byte("]}")) {
+			w.WriteString(head + `["",[],[]]`)
+			continue
+		}
+		n++
+		inner, more := dropPictures(b[1:description])
+		n += more
+		w.WriteString(`{"t":"Span","c":[["",[],[]],`)
+		w.Write(inner)
+		w.WriteString("]}")
+		b = b[description+1+target+2:]
+	}
+}
+
+// valueEnd returns the end of the array at the start of b, or -1.
+func valueEnd(b []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			depth++
+		case c == ']', c == '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return -1
 }
 
 func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {

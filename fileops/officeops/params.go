@@ -35,7 +35,7 @@ var paramPassword = fileops.Param{
 // encryptable reports whether encrypted documents of a format can be opened: by LibreOffice,
 // or here.
 func encryptable(f format.Format) bool {
-	switch f {
+	switch f = f.Plain(); f {
 	case format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS:
 		return true
 	}
@@ -57,7 +57,7 @@ func encryptedFilter(f format.Format, filter string) string {
 func (e *Engine) accepts(from format.Format) (out []fileops.Accept) {
 	var keys []string
 	for _, to := range targets {
-		if e.router.Steps(from, to) == nil {
+		if e.router.Steps(from.Plain(), to) == nil {
 			continue
 		}
 		params := e.params(from, to)

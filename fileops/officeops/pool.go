@@ -67,9 +67,10 @@ type addition struct {
 
 // Kinds of documents, with the names that worker.py uses.
 const (
-	kindText   = "text"
-	kindSheet  = "sheet"
-	kindSlides = "slides"
+	kindText    = "text"
+	kindSheet   = "sheet"
+	kindSlides  = "slides"
+	kindDrawing = "drawing"
 )
 
 var (

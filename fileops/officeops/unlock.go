@@ -20,18 +20,19 @@ func (e *Engine) Unlock() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "unlock", Engine: e.name(), Family: "office", Encrypted: true,
 		Summary: "Removes the password from a document.",
-		Accepts: []fileops.Accept{{Formats: []format.Format{format.DOC, format.XLS, format.PPT, format.ODT, format.ODS, format.ODP}, Params: fileops.Schema{password}}},
+		Accepts: []fileops.Accept{{Formats: format.WithVariants(format.DOC, format.XLS, format.PPT, format.ODT, format.ODS, format.ODP), Params: fileops.Schema{password}}},
 	}, e.unlock)
 }
 
 func (e *Engine) unlock(ctx context.Context, job *fileops.Job) error {
-	in, password, err := e.open(ctx, job.Input(), job.Params.Get("password"))
+	locked, name := asPlain(job.Input()), job.Input().Name()
+	in, password, err := e.open(ctx, locked, job.Params.Get("password"))
 	if err != nil {
 		return err
 	}
-	if in != job.Input() {
+	if in != locked {
 		b, _ := in.Bytes()
-		return job.WriteBytes(in.Name(), b)
+		return job.WriteBytes(name, b)
 	}
 	if password == "" {
 		return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
@@ -46,5 +47,5 @@ func (e *Engine) unlock(ctx context.Context, job *fileops.Job) error {
 	}
 	job.Warn(fileops.WarnLayoutSimplified, "LibreOffice wrote the document anew; details may look different.")
 	step := route.Step{By: byOffice, From: in.Format(), To: in.Format()}
-	return job.WriteFile(in.Name(), func(out string) error { return t.byOffice(ctx, step, path, out) })
+	return job.WriteFile(name, func(out string) error { return t.byOffice(ctx, step, path, out) })
 }

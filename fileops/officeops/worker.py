@@ -21,6 +21,7 @@ SERVICES = {
     "text": "com.sun.star.text.TextDocument",
     "sheet": "com.sun.star.sheet.SpreadsheetDocument",
     "slides": "com.sun.star.presentation.PresentationDocument",
+    "drawing": "com.sun.star.drawing.DrawingDocument",
 }
 
 # com.sun.star.document.RedlineDisplayType

@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/isolate"
+	"github.com/filewright/filewright/fileops/mailops"
 	"github.com/filewright/filewright/fileops/mediaops"
 	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/officeops"
@@ -31,6 +32,7 @@ const (
 	imageEngine    = "image"
 	mediaEngine    = "media"
 	dataEngine     = "data"
+	mailEngine     = "mail"
 	webEngine      = "web"
 	officeEngine   = "office"
 	pageEngine     = "page"
@@ -72,6 +74,8 @@ func (f *finder) list(ctx context.Context) []entry {
 	})
 
 	data := lazily(ctx, dataops.New, func() dataops.Options { return dataops.Options{} })
+
+	mails := lazily(ctx, mailops.New, func() mailops.Options { return mailops.Options{} })
 
 	tesseract := f.program(o.Tesseract, "tesseract")
 	ocr := lazily(ctx, ocrops.New, func() ocrops.Options {
@@ -144,6 +148,7 @@ func (f *finder) list(ctx context.Context) []entry {
 		{imageEngine, true, found(images)},
 		{mediaEngine, false, found(media)},
 		{dataEngine, true, found(data)}, // before the office, which reads cells as dates and numbers
+		{mailEngine, true, found(mails)},
 		{webEngine, false, found(web)},
 		{officeEngine, false, found(office)},
 		{pageEngine, true, found(pages)},

@@ -21,7 +21,11 @@ func joins() []route.Join {
 	}
 	return []route.Join{
 		// A browser prints books better than the office, and prints records as a table.
-		{First: officeEngine, Mid: format.HTML, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.EPUB }},
+		{First: officeEngine, Mid: format.HTML, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool {
+			return slices.Contains([]format.Format{format.EPUB, format.FB2, format.RST, format.Org, format.TeX}, from)
+		}},
+		{First: mailEngine, Mid: format.HTML, Second: webEngine, Before: true},
+		{First: mailEngine, Mid: format.HTML, Second: officeEngine, Only: func(_, to format.Format) bool { return to.Family() == format.Document }},
 		{First: dataEngine, Mid: format.CSV, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.JSON }},
 
 		// Pictures of pages, and the text of slides. Drawings become pictures directly.

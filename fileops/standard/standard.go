@@ -4,7 +4,7 @@
 // conversions in two steps through an intermediate format, and a merge of everything
 // that can become a PDF. Importing the package links every engine. Programs that need
 // only some engines import imageops, pdfops, pdfread, mediaops, officeops, webops,
-// ocrops, documentops, archiveops or dataops instead.
+// ocrops, documentops, mailops, archiveops or dataops instead.
 //
 //	set := standard.Probe(ctx, nil)
 //	defer set.Close()

@@ -3,7 +3,7 @@
 // Office formats use it.
 //
 // [Open] reads the tables of a file; [File.Stream] then reads streams of the
-// root storage. [Names] lists the root entries even of a damaged file. [Write]
+// root storage, and [File.Storage] opens another storage. [Names] lists the root entries even of a damaged file. [Write]
 // writes a file. A damaged or truncated file results in [ErrDamaged]. The size
 // of the file bounds the memory, regardless of its tables.
 //
@@ -49,7 +49,11 @@ type File struct {
 	fat     []uint32          // by sector: next sector
 	miniFAT []uint32          // the same for mini sectors of 64 bytes
 	mini    []uint32          // sectors of the stream that contains the mini sectors
-	streams map[string]stream // of the root storage, by lower case name
+	streams map[string]stream // of the storage, by lower case name
+
+	entries  [][]byte          // of the directory
+	storages map[string]uint32 // the first child of each storage in this one, by lower case name
+	above    int               // storages around this one
 }
 
 type stream struct {
@@ -234,8 +238,8 @@ func (f *File) chain(table []uint32, start uint32, limit int64) ([]uint32, error
 	return out, nil
 }
 
-// entries returns the entries of the directory.
-func (f *File) entries(start uint32, most int) ([][]byte, error) {
+// directory returns the entries of the directory.
+func (f *File) directory(start uint32, most int) ([][]byte, error) {
 	limit := f.sectors()
 	if most > 0 {
 		limit = min(limit, int64(most)*entrySize>>f.shift)
@@ -260,9 +264,9 @@ func (f *File) entries(start uint32, most int) ([][]byte, error) {
 	return out, nil
 }
 
-// readDirectory finds the streams of the root storage.
+// readDirectory finds the streams and storages of the root storage.
 func (f *File) readDirectory(start uint32, most int) error {
-	entries, err := f.entries(start, most)
+	entries, err := f.directory(start, most)
 	if err != nil {
 		return err
 	}
@@ -271,31 +275,87 @@ func (f *File) readDirectory(start uint32, most int) error {
 	if f.mini, err = f.chain(f.fat, le.Uint32(root[116:]), f.sectors()); err != nil {
 		return err
 	}
-	f.streams = make(map[string]stream)
-	for name, e := range rootEntries(entries) {
-		if e[66] != streamEntry {
-			continue
-		}
-		size := int64(le.Uint32(e[120:]))
-		if f.shift == 12 { // version 3 may have garbage in the upper half
-			size |= int64(le.Uint32(e[124:])) << 32
-		}
-		f.streams[name] = stream{le.Uint32(e[116:]), size}
-	}
+	f.entries = entries
+	f.list(le.Uint32(root[76:]))
 	return nil
 }
 
-// streamEntry is the type of a stream's directory entry.
-const streamEntry = 2
+// list finds the streams and storages of a storage whose first child is given.
+func (f *File) list(child uint32) {
+	le := binary.LittleEndian
+	f.streams, f.storages = make(map[string]stream), make(map[string]uint32)
+	for name, e := range childEntries(f.entries, child) {
+		switch e[66] {
+		case storageEntry:
+			f.storages[name] = le.Uint32(e[76:])
+		case streamEntry:
+			size := int64(le.Uint32(e[120:]))
+			if f.shift == 12 { // version 3 may have garbage in the upper half
+				size |= int64(le.Uint32(e[124:])) << 32
+			}
+			f.streams[name] = stream{le.Uint32(e[116:]), size}
+		}
+	}
+}
 
-// rootEntries returns the directory entries of the root storage, by lower case
-// name. They form a binary tree ([MS-CFB] 2.6.4). Objects embedded in a document
-// have streams of the same names in other storages.
+// Types of directory entries.
+const (
+	storageEntry = 1
+	streamEntry  = 2
+)
+
+// maxDepth is the number of storages inside each other that [File.Storage] opens. A
+// damaged file could contain itself.
+const maxDepth = 32
+
+// Storages yields the names, in lower case, of the storages in this one, in no
+// particular order.
+func (f *File) Storages() iter.Seq[string] { return maps.Keys(f.storages) }
+
+// Storage returns a storage of this one. The other methods of the result are about the
+// content of that storage. Names ignore case. ok is false if it does not exist.
+func (f *File) Storage(name string) (sub *File, ok bool) {
+	child, ok := f.storages[strings.ToLower(name)]
+	if !ok || f.above >= maxDepth {
+		return nil, false
+	}
+	g := *f
+	g.above++
+	g.list(child)
+	return &g, true
+}
+
+// Offset returns the offset in the file of a stream's first byte.
+func (f *File) Offset(name string) (int64, error) {
+	r, ok, err := f.Stream(name)
+	if err != nil {
+		return 0, err
+	}
+	if !ok || r.Size() == 0 {
+		return 0, ErrDamaged
+	}
+	e := f.streams[strings.ToLower(name)]
+	s := &streamReader{file: f, chain: []uint32{e.start}, small: e.size < miniCutoff}
+	off, ok := s.at(0)
+	if !ok {
+		return 0, ErrDamaged
+	}
+	return off, nil
+}
+
+// rootEntries returns the directory entries of the root storage, by lower case name.
 func rootEntries(entries [][]byte) iter.Seq2[string, []byte] {
+	return childEntries(entries, binary.LittleEndian.Uint32(entries[0][76:]))
+}
+
+// childEntries returns the directory entries of a storage, by lower case name. They form
+// a binary tree ([MS-CFB] 2.6.4). Objects embedded in a document have streams of the same
+// names in other storages.
+func childEntries(entries [][]byte, child uint32) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		le := binary.LittleEndian
 		seen := make(map[uint32]bool)
-		for queue := []uint32{le.Uint32(entries[0][76:])}; len(queue) > 0; queue = queue[1:] {
+		for queue := []uint32{child}; len(queue) > 0; queue = queue[1:] {
 			n := queue[0]
 			if int64(n) >= int64(len(entries)) || seen[n] {
 				continue
@@ -324,11 +384,11 @@ func entryName(e []byte) (string, bool) {
 	return strings.ToLower(string(utf16.Decode(u))), true
 }
 
-// Streams yields the names, in lower case, of the streams in the root storage,
+// Streams yields the names, in lower case, of the streams in the storage,
 // in no particular order.
 func (f *File) Streams() iter.Seq[string] { return maps.Keys(f.streams) }
 
-// Stream returns a reader of a stream in the root storage. Names ignore case. ok
+// Stream returns a reader of a stream in the storage. Names ignore case. ok
 // is false if the stream does not exist. A stream that extends beyond the file
 // is an error.
 func (f *File) Stream(name string) (r *io.SectionReader, ok bool, err error) {

@@ -65,6 +65,59 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+func TestStorages(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	f, err := Open(bytes.NewReader(b), int64(len(b)), 0)
+	systest.NoError(t, err)
+	if got := slices.Collect(f.Storages()); !slices.Equal(got, []string{"storage"}) {
+		t.Errorf("storages %q", got)
+	}
+	inner, ok := f.Storage("STORAGE")
+	if !ok {
+		t.Fatal("not found")
+	}
+	if got := slices.Collect(inner.Streams()); !slices.Equal(got, []string{"inner"}) {
+		t.Errorf("streams %q", got)
+	}
+	r, _, err := inner.Stream("inner")
+	systest.NoError(t, err)
+	if got, err := io.ReadAll(r); err != nil || string(got) != "inner" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, ok := f.Storage("inner"); ok {
+		t.Error("a stream is opened as a storage")
+	}
+	for name, want := range map[string]string{"Large": "large", "small": "small"} {
+		at, err := f.Offset(name)
+		systest.NoError(t, err)
+		if got := string(b[at : at+5]); got != want {
+			t.Errorf("%s starts with %q", name, got)
+		}
+	}
+}
+
+// A storage that contains itself is opened only to a depth.
+func TestStorageInItself(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	f, err := Open(bytes.NewReader(b), int64(len(b)), 0)
+	systest.NoError(t, err)
+	for i, e := range f.entries {
+		if name, _ := entryName(e); name == "storage" {
+			e[76] = byte(i)
+		}
+	}
+	f.list(uint32(f.entries[0][76]))
+	opened := 0
+	for g, ok := f.Storage("storage"); ok; g, ok = g.Storage("storage") {
+		opened++
+	}
+	if opened != maxDepth {
+		t.Errorf("%d storages", opened)
+	}
+}
+
 func TestReadPart(t *testing.T) {
 	t.Parallel()
 	b := sample(t)

@@ -72,6 +72,7 @@ func (j *judges) judge(ctx context.Context, t task, results []string, dir string
 var pages = map[format.Format]bool{
 	format.DOC: true, format.DOCX: true, format.ODT: true, format.RTF: true, format.FODT: true,
 	format.XLS: true, format.XLSX: true, format.ODS: true, format.FODS: true, format.PPT: true, format.PPTX: true, format.ODP: true, format.FODP: true,
+	format.XLSB: true, format.ODG: true,
 }
 
 // valid objects to a file that its format's judge cannot read.
@@ -99,7 +100,7 @@ func (j *judges) valid(ctx context.Context, t task, path, dir string) error {
 	case f == format.HTML:
 		_, err := j.printHTML(ctx, path, dir)
 		return err
-	case pages[f]:
+	case pages[f.Plain()]:
 		_, err := j.print(ctx, path, dir)
 		return err
 	case f == format.SevenZip:
@@ -233,7 +234,7 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 		return similarPicture(ctx, t.path, results[0], v)
 	case from.Family() == format.Sheet && to.Family() != format.Sheet: // a page of LibreOffice is as good as another
 		return nil
-	case from != format.PDF && !pages[from]:
+	case from != format.PDF && !pages[from.Plain()]:
 		return nil
 	}
 	original, err := j.original(ctx, t.path)

@@ -125,10 +125,12 @@ func decodes(t *testing.T, path string) {
 		tool(t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f", "null", "-")
 		return
 	}
-	switch f {
+	switch f.Plain() {
 	case format.PDF:
 		tool(t, "qpdf", "--check", path)
-	case format.DOCX, format.ODT, format.EPUB, format.XLSX, format.ODS, format.PPTX, format.ODP:
+	case format.XLSB, format.VSDX:
+		tool(t, "unzip", "-tq", path)
+	case format.ODG, format.DOCX, format.ODT, format.EPUB, format.XLSX, format.ODS, format.PPTX, format.ODP:
 		py.ask(t, "office", path)
 	case format.ZIP:
 		tool(t, "unzip", "-tq", path)
@@ -151,7 +153,7 @@ func readableInPart(c matrix.Cell) bool {
 		return true
 	}
 	switch c.From {
-	case format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
+	case format.EML, format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
 		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR,
 		format.ISO: // much of it is padding
 		return true
@@ -189,7 +191,7 @@ func TestLocked(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, c := range cells {
 		k := kind(c)
-		switch c.From {
+		switch c.From.Plain() {
 		case format.PDF, format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS, format.PPT, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR:
 		default:
 			continue

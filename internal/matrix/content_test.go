@@ -65,11 +65,12 @@ type content struct {
 
 // contentOf returns the content of the specimen of f.
 func contentOf(f format.Format) content {
+	f = f.Plain()
 	words := []string{specimen.Heading, "quick brown fox", "日本語", "Ελληνικά", "Привет", "Äpfel", "Fruit", "Apple", "Pear"}
 	switch f {
 	case format.PDF:
 		return content{words: words, pages: 2, picture: true, dpi: 150, a4: true}
-	case format.CSV, format.TSV, format.JSON, format.XLSX, format.XLS, format.ODS, format.FODS:
+	case format.CSV, format.TSV, format.JSON, format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS:
 		return content{words: []string{"fruit", "Apple", "Pear", "1.5", specimen.Heading, "日本語"}, sheet: true, dpi: 150}
 	case format.PS:
 		return content{words: words[:2], pages: 1, dpi: 150}
@@ -82,7 +83,7 @@ func contentOf(f format.Format) content {
 			c.a4 = true
 		}
 		switch f {
-		case format.TXT, format.MD, format.XML:
+		case format.TXT, format.MD, format.XML, format.RST, format.Org, format.TeX, format.VSDX:
 		default:
 			c.picture = true
 		}

@@ -1,9 +1,11 @@
 package matrix_test
 
 import (
+	"bytes"
 	"cmp"
 	"flag"
 	"fmt"
+	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // atOnce is the number of concurrent runs. Most of them wait for a process at times, so that this
@@ -321,7 +324,7 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 		}
 	}
 	if l.cell.Action == "lock" || l.cell.Action == "reset_password" {
-		if j := lockedJudges[target]; j != nil {
+		if j := lockedJudges[target.Plain()]; j != nil {
 			j(t, out[0], want)
 			return
 		}
@@ -348,7 +351,7 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 		judgePreview(t, out[0], want)
 		return
 	}
-	judge := judges[target]
+	judge := judges[target.Plain()]
 	if judge == nil {
 		t.Fatalf("there is no judge for %s", target)
 	}
@@ -414,6 +417,13 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 		want.words = append(want.words, "Filled")
 	case "compress":
 		want.extreme = l.cell.Value == "extreme_compression"
+	case "extract":
+		switch l.in[0] {
+		case format.EML:
+			want.entries = attachments(t, "attachment-1.png")
+		case format.MSG:
+			want.entries = attachments(t, "patches.png")
+		}
 	case "zip":
 		want = content{}
 		for _, f := range in {
@@ -425,4 +435,12 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 		l.trial.effect(&want)
 	}
 	return in, want
+}
+
+// attachments returns the files in a message; the picture has a name.
+func attachments(t *testing.T, picture string) [][2]string {
+	t.Helper()
+	var b bytes.Buffer
+	systest.NoError(t, png.Encode(&b, specimen.Patches(160, 120)))
+	return [][2]string{{picture, b.String()}, {specimen.Attachment, specimen.Text}}
 }

@@ -49,9 +49,22 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 			t.Error("there is no table")
 		}
 	}),
+	format.RST: one(byPandoc("rst")), format.Org: one(byPandoc("org")), format.TeX: one(byPandoc("latex")),
+	format.FB2: one(func(t *testing.T, p string, c content) { // pandoc does not read its tables
+		hasText(t, regexp.MustCompile(`<[^>]*>`).ReplaceAllString(read(t, p), " "), c)
+		if c.picture && !strings.Contains(read(t, p), "<binary ") {
+			t.Error("the picture is missing")
+		}
+	}),
+	format.EML: one(func(t *testing.T, p string, c content) {
+		hasText(t, tool(t, "python3", "-c", "import email, email.policy, sys; m = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default); print(m['subject']); print(m.get_body(('html',)).get_content())", p), c)
+	}),
+	format.XLSB: one(func(t *testing.T, p string, c content) {
+		hasUnits(t, unzipped(t, p, "xl/worksheets/sheet1.bin"), content{words: slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "1.5" })})
+	}),
 	format.XML: one(func(t *testing.T, p string, c content) { hasText(t, read(t, p), c) }),
 
-	format.PPTX: one(inZIP), format.ODP: one(inZIP), format.XLSX: one(inZIP), format.ODS: one(inZIP),
+	format.PPTX: one(inZIP), format.ODP: one(inZIP), format.XLSX: one(inZIP), format.ODS: one(inZIP), format.ODG: one(inZIP),
 	format.PPT: one(hasUnits), format.XLS: one(hasUnits),
 	format.CSV: one(rows("csv")), format.TSV: one(rows("tsv")), format.JSON: one(rows("json")),
 
@@ -79,6 +92,14 @@ func one(j judge) func(*testing.T, []string, content) {
 		}
 		j(t, paths[0], c)
 	}
+}
+
+// unzipped returns the path of a file that is in an archive.
+func unzipped(t *testing.T, path, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	tool(t, "unzip", "-q", "-d", dir, path, name)
+	return filepath.Join(dir, name)
 }
 
 func both(a, b judge) judge {
@@ -482,7 +503,7 @@ func judgeReport(t *testing.T, path string, in *fileops.File, want content) {
 			Files    int
 			Unpacked int `json:"unpacked_bytes"`
 		}
-		Document, Text map[string]any
+		Document, Text, Message map[string]any
 	}
 	systest.NoError(t, json.Unmarshal(systest.ReadFile(t, path), &r))
 	size, kinds := 0, ""
@@ -502,7 +523,7 @@ func judgeReport(t *testing.T, path string, in *fileops.File, want content) {
 	case format.Audio, format.Video:
 		ok = math.Abs(r.Media.Duration-want.sound.Seconds()) <= want.slack().Seconds() && strings.Contains(kinds, "audio") && strings.Contains(kinds, "video") == (want.moving > 0)
 	default:
-		ok = f != format.PDF && len(r.Document)+len(r.Text) > 0 || r.PDF.Pages == want.pages
+		ok = f != format.PDF && len(r.Document)+len(r.Text)+len(r.Message) > 0 || r.PDF.Pages == want.pages
 	}
 	if !ok || r.Format != f || r.Bytes != in.Size() {
 		t.Errorf("%s: %+v", f, r)

@@ -32,10 +32,10 @@ type opener struct {
 }
 
 var office = []format.Format{format.DOC, format.DOCX, format.ODT, format.FODT, format.RTF, format.XLS, format.XLSX, format.ODS, format.FODS,
-	format.PPT, format.PPTX, format.ODP, format.FODP}
+	format.PPT, format.PPTX, format.ODP, format.FODP, format.ODG, format.XLSB}
 
 func (o *opener) add(t *testing.T, path string, c content) {
-	if !slices.Contains(office, format.Parse(path)) {
+	if !slices.Contains(office, format.Parse(path).Plain()) {
 		return
 	}
 	o.mu.Lock()

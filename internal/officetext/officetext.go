@@ -29,6 +29,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/compound"
 )
 
@@ -92,6 +93,8 @@ func Certain(ctx context.Context, r io.ReaderAt, size int64, f format.Format, fi
 			}
 		}
 		return Text{Text: b.String(), Loose: true}
+	case format.FB2:
+		return Text{Text: body(unshownBook.ReplaceAll(charset.DecodeHTML(whole(r, size, maxPart)), nil)), Loose: true}
 	case format.HTML:
 		page := whole(r, size, maxPart)
 		if unsurePage.Match(page) {
@@ -118,9 +121,9 @@ func Whole(ctx context.Context, r io.ReaderAt, size int64, f format.Format) (tex
 		return text, ok
 	case format.DOCX, format.PPTX, format.ODT, format.ODP, format.EPUB:
 		return wholeZIP(ctx, r, size)
-	case format.FODT, format.FODP, format.FODS, format.HTML:
+	case format.FODT, format.FODP, format.FODS, format.HTML, format.FB2:
 		return stripped(whole(r, size, maxResult)), true
-	case format.TXT, format.MD, format.CSV, format.TSV:
+	case format.TXT, format.MD, format.CSV, format.TSV, format.RST, format.Org, format.TeX:
 		return string(whole(r, size, maxResult)), true
 	case format.RTF:
 		return readRTF(ctx, whole(r, size, maxResult), true), true
@@ -335,6 +338,10 @@ var (
 	// Signs that parts of a page are hidden, or are drawn otherwise than as their text.
 	unsurePage = regexp.MustCompile(`(?i)hidden|display\s*:\s*none|<(?:textarea|select|object|iframe|canvas|svg|math|audio|video)[ >]`)
 )
+
+// unshownBook matches the parts of a FictionBook that are no text: its description and
+// its pictures.
+var unshownBook = regexp.MustCompile(`(?s)<description>.*?</description>|<binary[ >].*?</binary>`)
 
 // stripped returns the character data of HTML or XML.
 func stripped(b []byte) string {

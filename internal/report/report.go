@@ -33,6 +33,7 @@ type Report struct {
 	Media    *Media    `json:"media,omitempty"`
 	Archive  *Archive  `json:"archive,omitempty"`
 	Text     *Text     `json:"text,omitempty"`
+	Message  *Message  `json:"message,omitempty"`
 }
 
 // PDF describes a PDF document.
@@ -122,6 +123,22 @@ type Text struct {
 	Delimiter  string `json:"delimiter,omitempty"` // of a table
 	Rows       int    `json:"rows,omitempty"`      // of a table
 	Columns    int    `json:"columns,omitempty"`   // of a table: the most in a row
+}
+
+// Message describes an email message.
+type Message struct {
+	From        string       `json:"from"`
+	To          []string     `json:"to"`
+	CC          []string     `json:"cc,omitempty"`
+	HTML        bool         `json:"html"` // the body is a page
+	Attachments []Attachment `json:"attachments"`
+}
+
+// Attachment is a file in a message.
+type Attachment struct {
+	Name      string `json:"name"`
+	MediaType string `json:"media_type"`
+	Bytes     int64  `json:"bytes"`
 }
 
 // Spec returns the Spec of an action inspect.

@@ -40,6 +40,8 @@ var locked sync.Map // string → func() (map[format.Format][]byte, error)
 // installed with python3-uno.
 func Locked(t testing.TB, f format.Format, password string) *fileops.File {
 	t.Helper()
+	name := "locked." + string(f)
+	f = f.Plain() // encryption hides the difference
 	kind := f
 	if _, ok := officeFilters()[f]; ok {
 		kind = "office"
@@ -55,7 +57,7 @@ func Locked(t testing.TB, f format.Format, password string) *fileops.File {
 	if err != nil {
 		t.Fatalf("locked %s: %v", f, err)
 	}
-	return fileops.Bytes("locked."+string(f), b[f])
+	return fileops.Bytes(name, b[f])
 }
 
 // lockScript stores a document under a password; only UNO can do this.

@@ -61,15 +61,23 @@ var samples sync.Map // format.Format → func() ([]byte, error)
 // host. [Of] returns files with more content.
 func Sample(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
-	made, _ := samples.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return build(f) }))
-	b, err := made.(func() ([]byte, error))()
+	b, err := cachedSample(f)
 	if err != nil {
 		t.Fatalf("sample %s: %v", f, err)
 	}
 	return fileops.Bytes("sample."+string(f), b)
 }
 
+// cachedSample returns the content of [Sample].
+func cachedSample(f format.Format) ([]byte, error) {
+	made, _ := samples.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return build(f) }))
+	return made.(func() ([]byte, error))()
+}
+
 func build(f format.Format) ([]byte, error) {
+	if f.Plain() != f {
+		return variant(f, cachedSample)
+	}
 	var b bytes.Buffer
 	var err error
 	pic := Picture(160, 120)

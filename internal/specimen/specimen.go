@@ -80,15 +80,23 @@ var specimens sync.Map // format.Format → func() ([]byte, error)
 // host.
 func Of(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
-	made, _ := specimens.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return specimen(f) }))
-	b, err := made.(func() ([]byte, error))()
+	b, err := cached(f)
 	if err != nil {
 		t.Fatalf("specimen %s: %v", f, err)
 	}
 	return fileops.Bytes("specimen."+string(f), b)
 }
 
+// cached returns the content of [Of].
+func cached(f format.Format) ([]byte, error) {
+	made, _ := specimens.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return specimen(f) }))
+	return made.(func() ([]byte, error))()
+}
+
 func specimen(f format.Format) ([]byte, error) {
+	if f.Plain() != f {
+		return variant(f, cached)
+	}
 	switch f.Family() {
 	case format.Image:
 		return pictureSpecimen(f)
@@ -105,6 +113,24 @@ func specimen(f format.Format) ([]byte, error) {
 		fmt.Fprintf(&b, "# %s\n\n%s\n\n%s\n\n| Fruit | Count |\n|-------|-------|\n| Apple | 3 |\n| Pear | 4 |\n", Heading, Text, Scripts)
 	case format.HTML:
 		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%[1]s</title></head>\n<body>%s</body></html>\n", Heading, htmlBody("data:image/png;base64,"+base64PNG()))
+	case format.RST, format.Org, format.TeX, format.FB2:
+		writeMarkup(&b, f)
+	case format.ODG:
+		if err := writeODG(&b); err != nil {
+			return nil, err
+		}
+	case format.VSDX:
+		if err := writeVSDX(&b); err != nil {
+			return nil, err
+		}
+	case format.XLSB:
+		if err := writeXLSB(&b); err != nil {
+			return nil, err
+		}
+	case format.EML:
+		writeEML(&b)
+	case format.MSG:
+		return writeMSG()
 	case format.XML:
 		fmt.Fprintf(&b, "%s<doc><title>%s</title><p>%s</p><p>%s</p></doc>\n", xmlHead, Heading, Text, Scripts)
 	case format.PS:
