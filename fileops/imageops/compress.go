@@ -66,7 +66,7 @@ func (e *Engine) Compress() fileops.Action {
 const worthwhile = 0.97
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
-	src, h, err := e.load(job)
+	src, h, err := e.load(ctx, job)
 	if src.format == format.SVG && errors.Is(err, fileops.ErrUnsupportedInput) && sizeless(src.data) {
 		job.Log.Info("file kept as it is", "reason", "the drawing has no size")
 		return job.Keep(job.Input()) // an intact document, which cannot be compared
