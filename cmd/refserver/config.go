@@ -39,6 +39,7 @@ type serverConfig struct {
 	headerTime time.Duration
 	idleTime   time.Duration
 	rate       float64
+	runTimeout time.Duration
 	logFormat  string
 	logLevel   slog.Level
 	metricsLn  string // address for metrics and details; "": the API's
@@ -85,6 +86,7 @@ func (s *serverConfig) registerAPI(fs *flagSet) {
 	fs.BoolVar(&s.mcp, "mcp", true, "serve the Model Context Protocol at /mcp, for agents with an API key")
 	s.envelope = "dual"
 	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
+	fs.DurationVar(&s.runTimeout, "run-timeout", 10*time.Minute, "maximum `duration` that a client may wait for the result of POST /api/v1/run/ACTION; 0: this endpoint is off")
 	fs.BoolVar(&s.api.AbsoluteLinks, "absolute-links", false, "return download links that start with --public-url")
 	fs.BoolVar(&s.api.PrivateDownloads, "private-downloads", false, "require the owner's API key for download links")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "redirect downloads to the bucket of --blob-url")
@@ -205,6 +207,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		if n <= 0 {
 			return fmt.Errorf("--%s must be at least 1", name)
 		}
+	}
+	if s.runTimeout < 0 {
+		return errors.New("--run-timeout must not be negative")
 	}
 	if s.api.Limits.Queued <= 0 {
 		return errors.New("--max-queued must be at least 1")

@@ -125,16 +125,9 @@ func (c *cli) runBatch(ctx context.Context, r *runConfig, action string, files [
 
 // arguments returns the arguments of the action.
 func (r *runConfig) arguments() (fileops.Args, error) {
-	args := maps.Clone(fileops.Args(r.params))
-	if args == nil {
-		args = make(fileops.Args)
-	}
-	for name, v := range args {
-		text, err := orFile(string(v.(fileops.Text)))
-		if err != nil {
-			return nil, fmt.Errorf("--param %s: %w", name, err)
-		}
-		args[name] = fileops.Text(text)
+	args, err := r.params.args()
+	if err != nil {
+		return nil, err
 	}
 	for name, v := range r.files {
 		args[name] = fileops.Path(string(v.(fileops.Text)))

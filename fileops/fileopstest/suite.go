@@ -54,8 +54,8 @@ type Suite struct {
 //   - the action succeeds and the content of its results matches their names;
 //   - convert_to names the format of the results;
 //
-// and for each format, or for one format where that is enough. With -short, each set of
-// arguments also runs with one format only:
+// and for each format, or for one format where that is enough. With -short, each listed value of a
+// parameter also runs once only, with one format and one target:
 //
 //   - the same works in memory, on disk, and in many concurrent runs;
 //   - empty and random inputs fail with an error that blames the input, once for
@@ -95,13 +95,13 @@ func Run(t *testing.T, s Suite) {
 				if s.Formats != nil && !slices.Contains(s.Formats, in) {
 					continue
 				}
-				for k, args := range s.combinations(acc) {
-					described := describe(acc.Params, args)
-					if testing.Short() && k > 0 && tried[described] {
+				for k, c := range s.combinations(acc) {
+					args := c.args
+					if testing.Short() && k > 0 && tried[c.value] {
 						continue
 					}
-					tried[described] = true
-					name := fmt.Sprintf("%d/%s%s", i, in, described)
+					tried[c.value] = true
+					name := fmt.Sprintf("%d/%s%s", i, in, describe(acc.Params, args))
 					t.Run(name, func(t *testing.T) { s.succeeds(t, in, args) })
 					if k > 0 || (len(acc.Changes) > 0 || testing.Short()) && damaged[in] {
 						continue
@@ -130,19 +130,27 @@ func expand(f format.Format) []format.Format {
 	return []format.Format{f}
 }
 
+// A combination is a set of arguments and the listed value that it tries, such as
+// "convert_to=png".
+type combination struct {
+	args  fileops.Args
+	value string
+}
+
 // combinations returns arguments that use every listed value at least once: all
 // values of required parameters, each with the defaults of the others, and then
 // the values of each optional one.
-func (s Suite) combinations(acc fileops.Accept) []fileops.Args {
-	schema, base := acc.Params, Changing(acc)
+func (s Suite) combinations(acc fileops.Accept) []combination {
+	schema, base, first := acc.Params, Changing(acc), ""
 	for _, p := range schema {
 		if v, ok := s.Args[p.Name]; ok {
 			base[p.Name] = v
 		} else if p.Required && len(p.Enum) > 0 {
 			base[p.Name] = p.Enum[0]
+			first = p.Name + "=" + p.Enum[0]
 		}
 	}
-	out := []fileops.Args{base}
+	out := []combination{{base, first}}
 	for _, p := range schema {
 		if _, fixed := s.Args[p.Name]; fixed {
 			continue
@@ -153,7 +161,7 @@ func (s Suite) combinations(acc fileops.Accept) []fileops.Args {
 			}
 			a := maps.Clone(base)
 			a[p.Name] = v
-			out = append(out, a)
+			out = append(out, combination{a, p.Name + "=" + v})
 		}
 	}
 	return out

@@ -149,6 +149,7 @@ func TestRun(t *testing.T) {
 			for _, n := range []string{"a.txt", "b.txt", "c.txt", "d.txt", "e.gif", "none.txt"} {
 				files = append(files, filepath.Join(dir, n))
 			}
+			systest.NoError(t, os.Chmod(files[0], 0o640))
 			err := b.Run(t.Context(), files)
 			var failed *batch.FailedError
 			if !errors.As(err, &failed) || failed.Failed != 4 || failed.Total != 6 {
@@ -182,6 +183,9 @@ func TestRun(t *testing.T) {
 				t.Errorf("with force: %q", b)
 			}
 			out := t.TempDir()
+			if st, err := os.Stat(filepath.Join(dir, "a.md")); err != nil || st.Mode().Perm() != 0o640 {
+				t.Errorf("permissions %v, %v", st.Mode(), err)
+			}
 			joint := batch.Batch{Processor: p, Action: "merge", Output: out}
 			systest.NoError(t, joint.Run(t.Context(), []string{files[2], files[0]}))
 			if b, _ := os.ReadFile(filepath.Join(out, "merged.txt")); string(b) != "threeone" {

@@ -64,6 +64,18 @@ func (l *Local) Process(ctx context.Context, t Task, dir string) ([]Result, erro
 	if err != nil {
 		return nil, err
 	}
+	if files := maps.Collect(params.Uploads()); len(files) > 0 { // paths instead of file keys
+		args := maps.Clone(t.Args)
+		for name, path := range files {
+			if err := checkInput(path); err != nil {
+				return nil, err
+			}
+			args[name] = fileops.Path(path)
+		}
+		if action, params, err = l.Registry.Resolve(t.Action, formats, args); err != nil {
+			return nil, err
+		}
+	}
 	var results []Result
 	var warnings []fileops.Warning
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {

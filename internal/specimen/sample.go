@@ -3,6 +3,8 @@ package specimen
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
+	"embed"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,6 +13,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,12 +113,8 @@ func build(f format.Format) ([]byte, error) {
 		err = writeZIP(&b, "a.txt", Text, "dir/b.txt", strings.Repeat(Text, 100))
 	case format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.EPUB, format.FODT, format.FODS, format.FODP:
 		err = writeOffice(&b, f)
-	case format.DOC:
-		return withOffice(f, format.DOCX, build)
-	case format.XLS:
-		return withOffice(f, format.XLSX, build)
-	case format.PPT:
-		return withOffice(f, format.PPTX, build)
+	case format.DOC, format.XLS, format.PPT:
+		return officeFile("sample." + string(f))
 	case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
 		return withVips(f, pic)
 	default:
@@ -261,17 +260,23 @@ func withVips(f format.Format, pic image.Image) ([]byte, error) {
 	})
 }
 
-// withOffice makes LibreOffice convert the result of make(from) to f.
-func withOffice(f, from format.Format, make func(format.Format) ([]byte, error)) ([]byte, error) {
-	src, err := make(from)
+// officeFiles are the samples and specimens that LibreOffice made from others. They are kept, because
+// the tests of many packages need them and LibreOffice takes seconds to start.
+//
+//go:embed office/*.gz
+var officeFiles embed.FS
+
+func officeFile(name string) ([]byte, error) {
+	f, err := officeFiles.Open("office/" + name + ".gz")
 	if err != nil {
 		return nil, err
 	}
-	return inDir(func(dir string) (string, []string) {
-		os.WriteFile(filepath.Join(dir, "in."+string(from)), src, 0o600)
-		return "in." + string(f), []string{"soffice", "-env:UserInstallation=file://" + dir + "/profile", "--headless", "--norestore",
-			"--convert-to", string(f), "--outdir", dir, "in." + string(from)}
-	})
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
 }
 
 func withFFmpeg(f format.Format) ([]byte, error) {

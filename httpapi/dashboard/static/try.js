@@ -619,7 +619,11 @@ function showCalls() {
   const session = first.upload?.session;
   const size = cut(first.file.size);
   step("Set the address and your key", curl.address());
-  step("List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
+  if (box.dataset.oneCall === "true") {
+    const request = operation?.request ?? { action, parameters: parameters() };
+    step("Do everything in one call …", curl.oneCall(request.action, files.map((f) => f.file.name), request.parameters, secrets));
+  }
+  step(box.dataset.oneCall === "true" ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
   step("Start the upload", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
   step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
   step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
@@ -628,7 +632,7 @@ function showCalls() {
   const result = operation?.status?.files_data.find((f) => f.download_link);
   step("Download the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));
   $("calls").replaceChildren(...steps.map(([name, text], i) => {
-    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; shown for the first") : null), code(name, text));
+    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, name === "Start the upload" && files.length > 1 ? el("small", {}, "for each file; shown for the first") : null), code(name, text));
   }));
 }
 
