@@ -19,15 +19,15 @@ build:
 
 ## test: every behaviour at a short scale; with the race detector where goroutines share data
 test: check
-	$(GO) test -short $(RACE) $(SHARING)
-	$(GO) test -short $(call others,$(SHARING))
+	$(GO) test -short -vet=off $(RACE) $(SHARING)
+	$(GO) test -short -vet=off $(call others,$(SHARING))
 
 ## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
 ## of the engine packages that work on several files at the same time
 test-all: check
-	$(GO) test -timeout 60m $(call others,$(SHARING) $(SERVER))
-	$(GO) test -timeout 60m $(RACE) $(SHARING) $(SERVER)
-	$(GO) test -timeout 60m $(RACE) -short -run $(TOGETHER) $(ENGINES)
+	$(GO) test -vet=off -timeout 60m $(call others,$(SHARING) $(SERVER))
+	$(GO) test -vet=off -timeout 60m $(RACE) $(SHARING) $(SERVER)
+	$(GO) test -vet=off -timeout 60m $(RACE) -short -run $(TOGETHER) $(ENGINES)
 
 # Packages whose goroutines share data.
 SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
@@ -49,6 +49,7 @@ check:
 	@scripts/setup.sh test
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run gofmt on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
+	cd internal/tools/lint && GOFLAGS= GOWORK=off $(GO) test -vet=off .
 	$(GO) vet -vettool=$$(cd internal/tools/lint && GOFLAGS= GOWORK=off $(GO) tool -n lint) ./...
 
 ## build-all: compile everything without cgo for each supported platform; minutes with a cold cache, because of SQLite
@@ -89,8 +90,8 @@ SOAK_ITEMS ?= 20000
 SOAK_KILLS ?= 1000
 soak:
 	@scripts/setup.sh test
-	$(GO) test -count=1 -v -timeout 12h -run '^TestSoak$$' ./internal/e2e -items $(SOAK_ITEMS)
-	$(GO) test -count=1 -v -timeout 12h -run '^(TestHostileFiles|TestBombs|TestServerMemory)' ./internal/e2e -every-deed
+	$(GO) test -count=1 -v -timeout 12h -run '^TestOverseen$$/^Soak$$' ./internal/e2e -items $(SOAK_ITEMS)
+	$(GO) test -count=1 -v -timeout 12h -run '^(TestOverseen|TestServerMemoryInStorms)$$/^(LargeDocuments|HostileFiles|Bombs)$$' ./internal/e2e -every-deed
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestNothingIsLost|TestEnginesAtWork|TestTakeover)$$' ./internal/kills \
 		-kills $(SOAK_KILLS) -engine-kills $$(($(SOAK_KILLS) / 3)) -takeovers 10
 

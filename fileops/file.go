@@ -117,6 +117,19 @@ func (f *File) LinkTo(path string) error {
 	})
 }
 
+// handle returns an open copy of f, which the caller closes.
+func (f *File) handle() (*File, error) {
+	g := *f
+	g.f = nil
+	if err := g.open(); err != nil {
+		if f.own {
+			err = &pathError{what: fmt.Sprintf("cannot read %q", f.path), err: err}
+		}
+		return nil, err
+	}
+	return &g, nil
+}
+
 func (f *File) open() error {
 	if f.path == "" || f.f != nil {
 		return nil

@@ -26,6 +26,10 @@ type Job struct {
 	Params Params       // validated, with defaults filled in
 	Log    *slog.Logger // never nil; carries the action and engine
 
+	// Extra holds the files of Upload parameters, by name. Their content matches their
+	// names, as that of inputs does.
+	Extra map[string]*File
+
 	progress  func(float64)
 	tempDir   string
 	maxOutput int64 // 0: no limit

@@ -16,8 +16,8 @@ import (
 )
 
 // Args are parameters before validation. The values have the types that encoding/json
-// produces (string, float64, bool); Go integers are accepted too. nil means that the
-// value is absent.
+// produces (string, float64, bool); Go integers are accepted too. The value of an Upload
+// is a *[File]. nil means that the value is absent.
 type Args map[string]any
 
 // Text is a value of [Args] from an untyped source, such as a command line or a query
@@ -180,21 +180,36 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 		for _, f := range job.Inputs {
 			f.close()
 		}
+		for _, f := range job.Extra {
+			f.close()
+		}
 	}()
 	for _, f := range inputs {
-		g := *f // a separate handle
-		g.f = nil
-		if err := g.open(); err != nil {
-			if f.own {
-				err = &pathError{what: fmt.Sprintf("cannot read %q", f.path), err: err}
-			}
+		g, err := f.handle()
+		if err != nil {
 			return err
 		}
-		job.Inputs = append(job.Inputs, &g)
+		job.Inputs = append(job.Inputs, g)
 		if spec.names(g.Format()) {
-			if err := checkInput(&g); err != nil && (!spec.Encrypted || !errors.Is(err, format.ErrEncrypted)) {
+			if err := checkInput(g); err != nil && (!spec.Encrypted || !errors.Is(err, format.ErrEncrypted)) {
 				return inAction(spec.Name, err)
 			}
+		}
+	}
+	for name := range params.Uploads() {
+		return inAction(spec.Name, &ParamError{Param: name, Reason: "is the key of an uploaded file, which has no meaning here; pass the file"})
+	}
+	for name, f := range params.files() {
+		g, err := f.handle()
+		if err != nil {
+			return err
+		}
+		if job.Extra == nil {
+			job.Extra = make(map[string]*File)
+		}
+		job.Extra[name] = g
+		if err := checkInput(g); err != nil {
+			return inAction(spec.Name, ofParameter(name, err))
 		}
 	}
 	defer func() {
@@ -220,6 +235,11 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	}
 	job.Progress(1)
 	return nil
+}
+
+// ofParameter returns the failure of the file of an Upload parameter.
+func ofParameter(name string, err error) error {
+	return &Failure{Kind: ErrParameter, Message: fmt.Sprintf("parameter %q: %s", name, Message(err)), Err: err}
 }
 
 // An actionError adds the name of the action to the error of a run.

@@ -3,6 +3,7 @@ package fileops
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"math"
@@ -32,6 +33,7 @@ type Param struct {
 	Aliases  map[string]string // maps accepted spellings, in lower case, to canonical values
 	Min, Max float64           // bounds of a number, of a String's length in bytes, or of the members of an Object or a List; 0, 0 means no bounds
 	Pattern  string            // regular expression that the whole String must match; "" matches everything
+	Formats  []format.Format   // that an Upload may have
 	Secret   bool              // never logged, never stored after the run
 	Scope    Scope             // selects the step of a multi-step conversion that takes it
 	OneOf    string            // at most one of the parameters with the same value may be given; "" means no limit
@@ -60,6 +62,7 @@ const (
 	Boolean
 	Object // names and values of any JSON type; see [Params.Object]
 	List   // strings; one string stands for a list of one; see [Params.List]
+	Upload // a second file, such as a picture to draw; see [Params.Uploads]
 )
 
 // Enum returns a required String parameter with the given values.
@@ -157,8 +160,11 @@ func (s Schema) check() error {
 		if d.Type != String && d.Type != Object && d.Secret {
 			return fmt.Errorf("parameter %q: only a string or an object can be secret", d.Name)
 		}
-		if (d.Type == Object || d.Type == List) && d.Default != nil {
-			return fmt.Errorf("parameter %q: an object or a list cannot have a default", d.Name)
+		if (d.Type == Object || d.Type == List || d.Type == Upload) && d.Default != nil {
+			return fmt.Errorf("parameter %q: an object, a list or a file cannot have a default", d.Name)
+		}
+		if (d.Type == Upload) != (len(d.Formats) > 0) {
+			return fmt.Errorf("parameter %q: a file, and nothing else, must have formats", d.Name)
 		}
 		if len(d.Enum) > 0 && d.Type != String && d.Type != Integer {
 			return fmt.Errorf("parameter %q: only a string or an integer can have listed values", d.Name)
@@ -283,6 +289,22 @@ func (d Param) parse(v any) (any, error) {
 			return bad("must have %v to %v elements", d.Min, d.Max)
 		}
 		return l, nil
+	case Upload:
+		switch v := v.(type) {
+		case *File:
+			if f := v.Format(); !slices.Contains(d.Formats, f) {
+				if f == "" {
+					f = "without extension"
+				}
+				return bad("must be a file of format %s, not %s", join(d.Formats), f)
+			}
+			return v, nil
+		case string:
+			if v != "" && len(v) <= maxKey && utf8.ValidString(v) {
+				return v, nil
+			}
+		}
+		return bad("must be the key of an uploaded file")
 	default:
 		if text, ok := v.(string); ok && len(d.Enum) > 0 {
 			v = d.read(text)
@@ -306,6 +328,18 @@ func (d Param) parse(v any) (any, error) {
 		}
 		return n, nil
 	}
+}
+
+// maxKey limits the bytes of the key of an uploaded file.
+const maxKey = 255
+
+// join returns a list of formats for messages.
+func join(formats []format.Format) string {
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = string(f)
+	}
+	return strings.Join(names, ", ")
 }
 
 // asObject returns a copy of a JSON object, with the types of [json.Unmarshal].
@@ -451,7 +485,7 @@ func (s Schema) JSONSchema() map[string]any {
 }
 
 func (d Param) jsonSchema() map[string]any {
-	m := map[string]any{"type": [...]string{"string", "integer", "number", "boolean", "object", "array"}[d.Type], "description": d.Doc}
+	m := map[string]any{"type": [...]string{"string", "integer", "number", "boolean", "object", "array", "string"}[d.Type], "description": d.Doc}
 	if d.Type == List {
 		m["type"], m["items"] = []string{"array", "string"}, map[string]any{"type": "string"}
 	}
@@ -466,6 +500,9 @@ func (d Param) jsonSchema() map[string]any {
 		if d.Type == String {
 			m["format"] = "password"
 		}
+	}
+	if d.Type == Upload {
+		m["format"], m["maxLength"], m["x-file-formats"] = "file-key", maxKey, d.Formats
 	}
 	if d.Pattern != "" {
 		m["pattern"] = "^(?:" + d.Pattern + ")$"
@@ -510,6 +547,11 @@ func Merge(schemas ...Schema) Schema {
 					o.Aliases = make(map[string]string)
 				}
 				maps.Copy(o.Aliases, d.Aliases)
+			}
+			for _, f := range d.Formats {
+				if !slices.Contains(o.Formats, f) {
+					o.Formats = append(slices.Clip(o.Formats), f)
+				}
 			}
 			o.Required = o.Required && d.Required
 			o.Secret = o.Secret || d.Secret
@@ -562,10 +604,34 @@ func (p Params) Object(name string) map[string]any {
 // List returns a copy of a List parameter, or nil.
 func (p Params) List(name string) []string { l, _ := p.m[name].([]string); return slices.Clone(l) }
 
+// Uploads yields the names of Upload parameters whose value is the key of an uploaded
+// file, and the keys. The caller of a run replaces each key by the [File], in arguments
+// that it resolves again, because only the caller knows who may read which file.
+func (p Params) Uploads() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, d := range p.schema {
+			if key, ok := p.m[d.Name].(string); ok && d.Type == Upload && !yield(d.Name, key) {
+				return
+			}
+		}
+	}
+}
+
+// files yields the names and values of Upload parameters that are files.
+func (p Params) files() iter.Seq2[string, *File] {
+	return func(yield func(string, *File) bool) {
+		for _, d := range p.schema {
+			if f, ok := p.m[d.Name].(*File); ok && !yield(d.Name, f) {
+				return
+			}
+		}
+	}
+}
+
 // Has reports whether a parameter was given or has a default.
 func (p Params) Has(name string) bool { _, ok := p.m[name]; return ok }
 
-// Args converts the parameters back to arguments, including secrets.
+// Args converts the parameters back to arguments, including secrets and files.
 func (p Params) Args() Args { return maps.Clone(Args(p.m)) }
 
 // LogValue redacts secret parameters. It implements [slog.LogValuer].
@@ -578,6 +644,9 @@ func (p Params) LogValue() slog.Value {
 		}
 		if d.Secret {
 			v = "REDACTED"
+		}
+		if f, ok := v.(*File); ok {
+			v = f.Name()
 		}
 		attrs = append(attrs, slog.Any(d.Name, v))
 	}

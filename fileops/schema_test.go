@@ -2,6 +2,7 @@ package fileops_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -554,6 +555,71 @@ func TestObjectsAndLists(t *testing.T) {
 	} {
 		if _, err := fileops.NewRegistry(fileops.Func(fileops.Spec{Name: "act", Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}, Params: fileops.Schema{bad}}}}, nil)); err == nil {
 			t.Errorf("%+v is accepted", bad)
+		}
+	}
+}
+
+// The value of an Upload is a key that the caller resolves, or a file.
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	accept := func(d fileops.Param) (*fileops.Registry, error) {
+		return fileops.NewRegistry(fileops.Func(fileops.Spec{Name: "stamp", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{d}}}},
+			func(_ context.Context, job *fileops.Job) error {
+				b, err := job.Extra["picture"].ReadAll(100)
+				if err != nil {
+					return err
+				}
+				return job.WriteBytes("out.txt", b[1:4])
+			}))
+	}
+	reg, err := accept(fileops.Param{Name: "picture", Type: fileops.Upload, Formats: []format.Format{format.PNG, format.JPG}})
+	systest.NoError(t, err)
+	for _, d := range []fileops.Param{
+		{Name: "picture", Type: fileops.Upload}, {Name: "picture", Formats: []format.Format{format.PNG}},
+		{Name: "picture", Type: fileops.Upload, Formats: []format.Format{format.PNG}, Default: "0"},
+	} {
+		if _, err := accept(d); err == nil {
+			t.Errorf("%+v is accepted", d)
+		}
+	}
+	resolve := func(v any) (fileops.Params, error) {
+		_, p, err := reg.Resolve("stamp", []format.Format{format.TXT}, fileops.Args{"picture": v})
+		return p, err
+	}
+	p, err := resolve("a-key")
+	systest.NoError(t, err)
+	if got := maps.Collect(p.Uploads()); len(got) != 1 || got["picture"] != "a-key" {
+		t.Errorf("uploads %v", got)
+	}
+	file := fileops.Bytes("a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"))
+	p, err = resolve(file)
+	systest.NoError(t, err)
+	if got := maps.Collect(p.Uploads()); len(got) != 0 || fmt.Sprint(p) != "[picture=a.png]" {
+		t.Errorf("uploads %v of %v", got, p)
+	}
+	for _, v := range []any{"", strings.Repeat("x", 300), 1, true, fileops.Bytes("a.gif", nil), fileops.Bytes("a", nil)} {
+		if _, err := resolve(v); !errors.Is(err, fileops.ErrParameter) {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+
+	text := fileops.Bytes("a.txt", []byte("x"))
+	for a := range reg.Actions() {
+		var got string
+		run := func(v any) error {
+			return fileops.Run(t.Context(), a, fileops.Args{"picture": v}, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+				b, err := f.ReadAll(100)
+				got = string(b)
+				return err
+			}), text)
+		}
+		if err := run(file); err != nil || got != "PNG" {
+			t.Errorf("result %q, %v", got, err)
+		}
+		for what, v := range map[string]any{"a key": "a-key", "another format": fileops.Bytes("a.jpg", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")), "nothing": fileops.Bytes("a.png", nil)} {
+			if err := run(v); !errors.Is(err, fileops.ErrParameter) || !strings.Contains(fileops.Message(err), `"picture"`) {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	}
 }

@@ -31,6 +31,7 @@ const (
 	WarnEncodingGuessed      = "encoding_guessed"
 	WarnStreamsDropped       = "streams_dropped"
 	WarnScriptNotRun         = "script_not_run"
+	WarnScriptFailed         = "script_failed"
 	WarnContentDropped       = "content_dropped"
 	WarnProtectionRemoved    = "protection_removed"
 	WarnSignatureInvalid     = "signature_invalid"
@@ -57,6 +58,7 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnEncodingGuessed, "The character encoding was guessed."},
 			{WarnStreamsDropped, "Audio, video or subtitle tracks were left out."},
 			{WarnScriptNotRun, "Scripts were not run."},
+			{WarnScriptFailed, "A script of a page failed."},
 			{WarnContentDropped, "Other content of the input was left out."},
 			{WarnProtectionRemoved, "The result is less protected than the input."},
 			{WarnSignatureInvalid, "A digital signature no longer matches the content."},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/upload"
@@ -51,20 +52,36 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer obj.Close()
+	s.serveContent(w, r, attachment{f.Name, safeType(f.Name), f.ETag, f.Created, contentOf(obj)})
+}
+
+// contentOf returns a reader of an object.
+func contentOf(obj blob.Object) io.ReadSeeker {
+	if l, ok := obj.(blob.LocalObject); ok {
+		return l.File() // served with sendfile; only one request uses it until obj is closed
+	}
+	return io.NewSectionReader(obj, 0, obj.Info().Size)
+}
+
+// An attachment is the body of a download.
+type attachment struct {
+	name, contentType, etag string
+	modified                time.Time
+	content                 io.ReadSeeker
+}
+
+// serveContent answers a request with a download, or with the range of it that the request names.
+func (s *Service) serveContent(w http.ResponseWriter, r *http.Request, a attachment) {
 	h := w.Header()
-	h.Set("Content-Type", safeType(f.Name))
-	h.Set("Content-Disposition", disposition(f.Name))
-	h.Set("ETag", `"`+f.ETag+`"`)
+	h.Set("Content-Type", a.contentType)
+	h.Set("Content-Disposition", disposition(a.name))
+	h.Set("ETag", `"`+a.etag+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
 	s.embedding(h)
 	h.Set("Cache-Control", "private, no-store")
-	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
-	if l, ok := obj.(blob.LocalObject); ok {
-		content = l.File() // served with sendfile; only this request uses it until obj is closed
-	}
 	rw := &rangeWriter{recorder: w.(*recorder)}
-	http.ServeContent(rw, r, "", f.Created, content)
+	http.ServeContent(rw, r, "", a.modified, a.content)
 	if rw.refused {
 		for _, name := range []string{"Content-Disposition", "Content-Security-Policy", "ETag", "Last-Modified"} {
 			h.Del(name)

@@ -485,6 +485,7 @@ func TestForeignIsUnknown(t *testing.T) {
 		{"DELETE", "/api/v1/status/{main_task_id}", task, noTask, nil},
 		{"GET", "/api/v1/status/{main_task_id}?wait=1s", task, noTask, nil},
 		{"GET", "/api/v1/status/{main_task_id}/events", task, noTask, nil},
+		{"GET", "/api/v1/operations/{main_task_id}/download", task, noTask, nil},
 		{"GET", "/api/v1/status/{main_task_id}/" + input, task, noTask, nil},
 		{"GET", "/api/v1/status/{main_task_id}/" + result, task, noTask, nil},
 		{"GET", "/api/v1/operations?cursor={main_task_id}", task, noTask, nil},

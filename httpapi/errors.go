@@ -33,6 +33,10 @@ type Problem struct {
 	Param     string   `json:"param,omitempty"`   // member of the request that caused the error
 	Allowed   []string `json:"allowed,omitempty"` // accepted values
 
+	// ErrorCode and MainTaskID describe an operation whose files have all failed.
+	ErrorCode  string `json:"error_code,omitempty"`
+	MainTaskID string `json:"main_task_id,omitempty"`
+
 	// Quota describes the exceeded quota; nil for other errors.
 	Quota *QuotaUse `json:"quota,omitempty"`
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -50,6 +51,18 @@ func (s *Service) extensionRoutes() (routes []route) {
 
 // Reply answers a request to an [Extension] with the struct v, as JSON in the configured envelope.
 func (s *Service) Reply(w http.ResponseWriter, v any) { s.reply(w, v) }
+
+// ReplyStatus is [Service.Reply] with another HTTP status than 200.
+func (s *Service) ReplyStatus(w http.ResponseWriter, status int, v any) {
+	s.replyStatus(w, status, v)
+}
+
+// Log returns a logger for lines about a request to an [Extension].
+func (s *Service) Log(r *http.Request) *slog.Logger { return s.logOf(r) }
+
+// Link returns a path of the service as its responses show it: it starts with Config.BaseURL if
+// Config.AbsoluteLinks is set.
+func (s *Service) Link(path string) string { return s.link(path) }
 
 // Fail answers a request to an [Extension] with an error. A [Problem] is sent unchanged. Other
 // errors that the service knows (fs.ErrNotExist, ErrForbidden, status.ErrUnavailable, …) become the

@@ -105,7 +105,7 @@ func (n *Node) cors(w http.ResponseWriter, r *http.Request) bool {
 	default:
 		return false
 	}
-	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, Location")
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, Location, X-Main-Task-Id, X-Warnings")
 	if !preflight {
 		return false
 	}

@@ -383,7 +383,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	want := map[string]int{
 		"invalid_request": 400, "missing_part": 400, "part_order": 400, "part_etag": 400, "size_mismatch": 400, "unsupported_operation": 400,
 		"unauthorized": 401, "forbidden": 403, "invalid_signature": 403, "url_expired": 403, "not_found": 404, "method_not_allowed": 405, "request_timeout": 408,
-		"conflict": 409, "upload_incomplete": 409, "expired": 410, "content_lost": 410, "too_large": 413, "unsupported_media_type": 415,
+		"conflict": 409, "upload_incomplete": 409, "expired": 410, "content_lost": 410, "too_large": 413, "unsupported_media_type": 415, "operation_failed": 422,
 		"rate_limit_exceeded": 429, "quota_exceeded": 429, "queue_full": 429, "internal_error": 500, "unavailable": 503, "insufficient_storage": 507, "invalid_range": 416,
 	}
 	got := make(map[string]int)
@@ -777,6 +777,19 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	call(400, "GET", "/api/v1/operations?limit=0", "")
 	_, failed := call(200, "POST", "/api/v1/do", fmt.Sprintf(`{"action":"upper","file_keys":[%q],"parameters":{"convert_to":"md"}}`, bad))
 	call(200, "GET", "/v1/external/status/"+failed["main_task_id"].(string)+"?wait=20s", "")
+
+	archive := "/api/v1/operations/" + id + "/download"
+	if st["download_url"] != archive {
+		t.Errorf("download_url is %v", st["download_url"])
+	}
+	zipped, _ := call(200, "GET", archive, "")
+	call(206, "GET", archive, "", "Range", "bytes=1-2")
+	call(416, "GET", archive, "", "Range", "bytes=100000-")
+	call(304, "GET", archive, "", "If-None-Match", zipped.Header.Get("ETag"))
+	call(412, "GET", archive, "", "If-Match", `"other"`)
+	call(401, "GET", archive, "", "Authorization", "")
+	call(404, "GET", "/api/v1/operations/nothing/download", "")
+	call(422, "GET", "/api/v1/operations/"+failed["main_task_id"].(string)+"/download", "")
 
 	resp, _ := call(200, "GET", link, "", "Authorization", "")
 	etag := resp.Header.Get("ETag")

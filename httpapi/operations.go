@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -31,7 +33,12 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	op, err := s.submit(r, &req, body)
+	idem, err := idempotencyKey(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	op, err := s.submit(r, &req, idem, body)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -39,12 +46,53 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, doResponse{MainTaskID: op.ID})
 }
 
-func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.Operation, error) {
-	who := principal(r)
-	idem, err := idempotencyKey(r)
+// A Submission requests an operation, as the body of POST /do.
+type Submission struct {
+	Action     string
+	FileKeys   []string
+	Parameters map[string]any
+	Notes      map[string]string
+}
+
+// Submit starts an operation for the caller of an [Extension]'s request, under the rules of POST
+// /do. Pass its error to [Service.Fail].
+func (s *Service) Submit(r *http.Request, sub Submission) (*status.Operation, error) {
+	return s.submit(r, &doRequest{sub.Action, sub.FileKeys, sub.Parameters, sub.Notes}, "", nil)
+}
+
+// Check returns the error of POST /do for a file of this name, or nil. With nil parameters it only
+// checks that the action accepts such a file with some parameters; with an empty name too, that the
+// action exists. It is for requests that can be refused before a file has arrived.
+func (s *Service) Check(action, fileName string, parameters map[string]any) error {
+	offered, err := s.known()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	action = offered.Canonical(action)
+	f := format.Parse(fileName)
+	switch {
+	case fileName == "":
+		for e := range offered.Entries() {
+			if e.Action == action {
+				return nil
+			}
+		}
+		return problem(http.StatusBadRequest, "unsupported_operation", "unknown action %q", action).about("action")
+	case parameters == nil:
+		return offered.Query(capability.Query{Ext: string(f), Action: action}).Err
+	}
+	_, _, err = offered.Resolve(action, []format.Format{f}, parameters)
+	return err
+}
+
+// about sets the request member that caused the problem.
+func (p *Problem) about(param string) *Problem {
+	p.Param = param
+	return p
+}
+
+func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []byte) (*status.Operation, error) {
+	who := principal(r)
 	if idem != "" {
 		// Check for a repeated request before looking up the files: they may have expired since.
 		for op, err := range s.tracker.List(r.Context(), status.Query{Owner: who.Account, IdempotencyKey: idem, Limit: 1}) {
@@ -84,10 +132,14 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(body)
 	}
-	if err := plan(op, offered, files, formats, req.Parameters); err != nil {
+	params, uploads, err := plan(op, offered, files, formats, req.Parameters)
+	if err != nil {
 		return nil, err
 	}
-	if op.Args, err = s.worker.Seal(op.ID, req.Parameters); err != nil {
+	if err := s.checkUploads(r.Context(), op, offered, files, formats, req.Parameters, uploads); err != nil {
+		return nil, err
+	}
+	if op.Args, err = s.worker.Seal(op.ID, typed(req.Parameters, params)); err != nil {
 		return nil, err
 	}
 	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
@@ -124,9 +176,35 @@ func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operat
 	return op, nil
 }
 
-// plan returns the items of an operation: one item for all files if the action is joint, else one
-// item for each file. It returns an error for an impossible item, before anything is queued.
-func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) error {
+// checkUploads checks the files that parameters name by their keys: they must be ready, belong to the
+// account, and have a format that the parameter accepts. The worker opens them again by their keys.
+func (s *Service) checkUploads(ctx context.Context, op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any, uploads map[string]string) error {
+	if len(uploads) == 0 {
+		return nil
+	}
+	args = maps.Clone(args)
+	for name, key := range uploads {
+		recs, err := s.uploads.ReadyAll(ctx, op.Owner, []string{key})
+		if err != nil {
+			p := asProblem(err)
+			p.Param = "parameters." + name
+			if p.Status == http.StatusNotFound {
+				p.Detail = p.Param + " is not one of your files"
+			}
+			return p
+		}
+		args[name] = fileops.Bytes(recs[0].Name, nil) // only its format matters here
+	}
+	trial := *op
+	_, _, err := plan(&trial, offered, files, formats, args)
+	return err
+}
+
+// plan sets the items of an operation: one item for all files if the action is joint, else one item
+// for each file. It returns the parameters of the last one, and the keys of the files that parameters
+// name, by parameter. It returns an error for an impossible item, before anything is queued.
+func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) (params fileops.Params, uploads map[string]string, err error) {
+	uploads = make(map[string]string)
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
 		for _, f := range files {
@@ -135,22 +213,36 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		return it
 	}
 	for i, f := range files {
-		a, _, err := offered.Resolve(op.Action, formats[i:i+1], args)
+		a, p, err := offered.Resolve(op.Action, formats[i:i+1], args)
 		if err != nil {
-			return err
+			return params, nil, err
 		}
+		params = p
+		maps.Insert(uploads, params.Uploads())
 		if !a.Spec().Joint {
 			op.Items = append(op.Items, item(a, f))
 			continue
 		}
-		a, _, err = offered.Resolve(op.Action, formats, args)
-		if err != nil {
-			return err
+		if a, params, err = offered.Resolve(op.Action, formats, args); err != nil {
+			return params, nil, err
 		}
+		maps.Insert(uploads, params.Uploads())
 		op.Items = []status.Item{item(a, files...)}
-		return nil
+		break
 	}
-	return nil
+	return params, uploads, nil
+}
+
+// typed returns args with each [fileops.Text] replaced by the value that params has.
+func typed(args map[string]any, params fileops.Params) map[string]any {
+	out := maps.Clone(args)
+	values := params.Args()
+	for name, v := range args {
+		if _, ok := v.(fileops.Text); ok {
+			out[name] = values[name]
+		}
+	}
+	return out
 }
 
 func (req *doRequest) check(maxFiles int) error {

@@ -12,7 +12,8 @@ import (
 // A Quota counts the use of accounts and can refuse more. It is for programs with their own
 // accounts. The limits of database accounts (account.Limits) need no Quota.
 //
-// Every upload is reserved when it starts and settled when it ends, with any outcome. Operations
+// Every upload is reserved when it starts and settled when it ends, with any outcome. An upload
+// without a session, such as a file in POST /run, is reserved when its bytes have arrived. Operations
 // are reserved and settled at creation. A crash may lose a Settle call, or leave a Reserve without
 // its upload or operation. A program that needs exact counts compares them from time to time with
 // Service.Uploads and Service.Operations.
@@ -69,14 +70,15 @@ func fileUse(f *upload.File) Use {
 // Create implements [upload.Store].
 func (q quotaFiles) Create(ctx context.Context, f *upload.File) (*upload.File, error) {
 	use := fileUse(f)
-	if f.State == upload.Open {
+	isUpload := f.State == upload.Open || f.State == upload.Ready && f.Task == "" && f.UploadID != ""
+	if isUpload {
 		if err := q.n.cfg.Quota.Reserve(ctx, use); err != nil {
 			return nil, err
 		}
 	}
 	stored, err := q.Store.Create(ctx, f)
 	switch {
-	case f.State == upload.Open && (err != nil || stored.Key != f.Key):
+	case isUpload && (err != nil || stored.Key != f.Key):
 		q.n.settle(ctx, use, Released)
 	case f.State == upload.Ready && err == nil:
 		q.n.settle(ctx, use, Kept)

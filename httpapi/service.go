@@ -8,6 +8,7 @@ import (
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/httpapi/internal/gcra"
+	"github.com/filewright/filewright/httpapi/internal/zipstream"
 )
 
 // A Service is a [Node] with the API. It implements http.Handler; [Service.Run] does the background
@@ -21,6 +22,7 @@ type Service struct {
 	guard        *guard
 	longAnswers  *turnstile // responses of initiate-upload
 	longBodies   *turnstile // JSON request bodies
+	sums         zipstream.Sums
 }
 
 // aliases are alternative action names that clients use.
@@ -61,6 +63,9 @@ func New(cfg Config) (*Service, error) {
 	}
 	return s, nil
 }
+
+// Limits returns the limits of the service, with the defaults of Config.Limits.
+func (s *Service) Limits() Limits { return s.cfg.Limits }
 
 // Capabilities returns the current capability matrix.
 func (s *Service) Capabilities() *capability.Matrix { return s.offered.Load().matrix }

@@ -40,6 +40,7 @@ func shout() fileops.Action {
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
 			fileops.Enum("convert_to", "Target.", "md"),
 			{Name: "password", Doc: "Not needed.", Secret: true},
+			{Name: "second_key", Doc: "A second file.", Type: fileops.Upload, Formats: []format.Format{format.TXT, format.MD}},
 			{Name: "mode", Doc: "What to do.", Enum: []string{"work", "panic", "hang", "unavailable", "warn"}, Default: "work"},
 		}}},
 	}
@@ -47,6 +48,13 @@ func shout() fileops.Action {
 		b, err := job.Input().ReadAll(1 << 20)
 		if err != nil {
 			return err
+		}
+		if f := job.Extra["second_key"]; f != nil {
+			more, err := f.ReadAll(1 << 20)
+			if err != nil {
+				return err
+			}
+			b = append(b, more...)
 		}
 		switch job.Params.Get("mode") {
 		case "panic":
@@ -260,6 +268,61 @@ func TestInputGone(t *testing.T) {
 	a.call(t, "key-a", "DELETE", "/api/v1/status/"+h["main_task_id"].(string), "")
 	_, m = a.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", m["main_task_id"]), "")
 	if first(m)["error_code"] != "input_expired" {
+		t.Errorf("%v", m)
+	}
+}
+
+// A parameter can name a second file by its key. The file follows the rules of inputs.
+func TestFileOfParameter(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Concurrency: map[string]int{"text": 1}})
+	params := func(second, mode string) string {
+		return fmt.Sprintf(`{"convert_to":"md","second_key":%q,"mode":%q}`, second, mode)
+	}
+	second := a.upload(t, "key-a", "b.txt", " world")
+	m := a.convert(t, "key-a", params(second, "work"))
+	if m["operation_status"] != "completed" {
+		t.Fatalf("%v", m)
+	}
+	if _, d := a.call(t, "", "GET", first(m)["download_link"].(string), ""); d["raw"] != "HELLO WORLD" {
+		t.Errorf("result %v", d)
+	}
+
+	file := a.upload(t, "key-a", "a.txt", "hello")
+	do := func(second string) (int, map[string]any) {
+		return a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":%s}`, file, params(second, "work")))
+	}
+	_, open := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", `{"file_name":"c.txt","size":5,"mime_type":"text/plain"}`)
+	deleted := a.upload(t, "key-a", "d.txt", "x")
+	a.call(t, "key-a", "DELETE", "/api/v1/files/"+deleted, "")
+	for what, tt := range map[string]struct {
+		key, slug string
+		status    int
+	}{
+		"no key":               {"", "unsupported_operation", 400},
+		"nonsense":             {"../etc/passwd", "not_found", 404},
+		"of another account":   {a.upload(t, "key-b", "b.txt", "x"), "not_found", 404},
+		"deleted":              {deleted, "not_found", 404},
+		"not yet uploaded":     {open["file_key"].(string), "upload_incomplete", 409},
+		"of another format":    {a.upload(t, "key-a", "b.png", "x"), "unsupported_operation", 400},
+		"without an extension": {a.upload(t, "key-a", "b", "x"), "unsupported_operation", 400},
+	} {
+		if st, m := do(tt.key); st != tt.status || m["error"] != tt.slug || m["param"] != "parameters.second_key" {
+			t.Errorf("%s: %d %v", what, st, m)
+		}
+	}
+	if st, m := a.call(t, "key-a", "POST", "/api/v1/supported-operation", `{"ext":"txt","action":"convert"}`); st != 200 || !strings.Contains(fmt.Sprint(m["parameters"].(map[string]any)["second_key"]), "file-key") {
+		t.Errorf("supported-operation: %v", m)
+	}
+
+	// It is deleted while the operation waits.
+	hang := a.upload(t, "key-a", "h.txt", "x")
+	_, h := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md","mode":"hang"}}`, hang))
+	_, m = do(second)
+	a.call(t, "key-a", "DELETE", "/api/v1/files/"+second, "")
+	a.call(t, "key-a", "DELETE", "/api/v1/status/"+h["main_task_id"].(string), "")
+	_, m = a.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", m["main_task_id"]), "")
+	if f := first(m); f["error_code"] != "input_expired" || !strings.Contains(fmt.Sprint(f["error_message"]), "second_key") {
 		t.Errorf("%v", m)
 	}
 }

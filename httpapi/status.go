@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,19 +28,34 @@ func (s *Service) wait(r *http.Request) (*status.Operation, error) {
 	if text == "" {
 		return s.tracker.Get(r.Context(), owner, id)
 	}
+	d, err := ParseWait(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.Wait(r.Context(), owner, id, min(d, s.cfg.Limits.LongPoll))
+}
+
+// ParseWait parses the request parameter wait: a duration such as "30s", or a number of seconds.
+func ParseWait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if sec, aerr := strconv.Atoi(text); aerr == nil {
 		d, err = time.Duration(sec)*time.Second, nil
 	}
 	if err != nil || d < 0 {
-		return nil, invalid("wait", "wait must be a duration such as 30s")
+		return 0, invalid("wait", "wait must be a duration such as 30s")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(d, s.cfg.Limits.LongPoll))
+	return d, nil
+}
+
+// Wait returns an operation of owner when it is final, or its current state after d or when the
+// service is about to stop.
+func (s *Service) Wait(ctx context.Context, owner, id string, d time.Duration) (*status.Operation, error) {
+	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	op, err := s.tracker.Wait(ctx, owner, id)
-	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-		return s.tracker.Get(r.Context(), owner, id) // the wait time was over before the first look
+	op, err := s.tracker.Wait(limited, owner, id)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return s.tracker.Get(ctx, owner, id) // the wait time was over before the first look
 	}
 	return op, err
 }
@@ -168,6 +184,9 @@ func (s *Service) Describe(op *status.Operation) OperationStatus {
 	for _, it := range op.Items {
 		resp.FilesData = append(resp.FilesData, s.describeItem(it)...)
 	}
+	if op.State.Final() && slices.ContainsFunc(op.Items, func(it status.Item) bool { return len(it.Results) > 0 }) {
+		resp.DownloadURL = s.link("/api/v1/operations/" + op.ID + "/download")
+	}
 	return resp
 }
 
@@ -211,12 +230,14 @@ func (fd *FileStatus) describeFile(f status.File) {
 	fd.ExpiresAt = stamp(f.Expires)
 }
 
-func (s *Service) downloadLink(key string) string {
-	link := "/v1/download/" + key
+func (s *Service) downloadLink(key string) string { return s.link("/v1/download/" + key) }
+
+// link returns a path of the service as responses show it.
+func (s *Service) link(path string) string {
 	if s.cfg.AbsoluteLinks {
-		return s.cfg.BaseURL.JoinPath(link).String()
+		return s.cfg.BaseURL.JoinPath(path).String()
 	}
-	return link
+	return path
 }
 
 // stamp rounds t as responses show it: UTC, whole milliseconds.

@@ -89,6 +89,7 @@ type OperationStatus struct {
 	Notes           map[string]string `json:"notes,omitempty"`
 	CreatedAt       time.Time         `json:"created_at"`
 	FinishedAt      time.Time         `json:"finished_at,omitzero"`
+	DownloadURL     string            `json:"download_url,omitempty"` // all results as one ZIP
 	FilesData       []FileStatus      `json:"files_data"`
 }
 
@@ -169,12 +170,14 @@ const (
 )
 
 // reply writes v, a struct, as the body of a successful response.
-func (n *Node) reply(w http.ResponseWriter, v any) {
+func (n *Node) reply(w http.ResponseWriter, v any) { n.replyStatus(w, http.StatusOK, v) }
+
+func (n *Node) replyStatus(w http.ResponseWriter, status int, v any) {
 	b, err := n.encode(v)
 	if err != nil { // only a type that JSON cannot represent; a bug
 		panic(err)
 	}
-	writeJSON(w, http.StatusOK, "application/json", b)
+	writeJSON(w, status, "application/json", b)
 }
 
 func (n *Node) encode(v any) ([]byte, error) {

@@ -6,6 +6,7 @@
 //   - [Manager.PutPart] stores a body that a client sends to such a URL, unless the URLs
 //     lead to the blob store itself;
 //   - [Manager.Complete] checks the list of parts and makes them a file;
+//   - [Manager.Receive] stores a file that a client sends in one request, without a session;
 //   - [Manager.Open] opens a file, [Manager.Add] registers one from another source, such as
 //     the result of an operation;
 //   - [Manager.Sweep], called periodically, removes expired sessions and files.
@@ -110,6 +111,10 @@ type Options struct {
 
 	MaxSize  int64 // of a file in bytes; 0: 5 TiB
 	MaxParts int   // of a session; 0: 10000
+
+	// TempDir is the directory in which Receive collects files. On the file system of a
+	// blob store in a directory it saves a copy. "" means os.TempDir.
+	TempDir string
 
 	// MinFree is how many bytes uploads leave free in a blob store that knows its free
 	// space (blob.Volume), for results and other data. An upload that would use them
@@ -668,6 +673,12 @@ func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 // [KeyOf], and that no other file has had. If a record has the key, such as a tombstone
 // (see [Manager.Tombstone]), the error matches fs.ErrExist.
 func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
+	f.UploadID, f.Parts = "", 0
+	return m.addFile(ctx, f, r, path)
+}
+
+// addFile is Add for a file that may also be an upload: it uses UploadID and Parts of f.
+func (m *Manager) addFile(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
 	key, err := f.Key, error(nil)
 	if key == "" {
 		key, err = m.newID()
@@ -689,6 +700,8 @@ func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*F
 		Size:        f.Size,
 		State:       Ready,
 		Object:      objectPrefix + key,
+		UploadID:    f.UploadID,
+		Parts:       f.Parts,
 		ETag:        f.ETag,
 		Task:        f.Task,
 		Created:     now,

@@ -39,6 +39,7 @@ type serverConfig struct {
 	headerTime time.Duration
 	idleTime   time.Duration
 	rate       float64
+	runTimeout time.Duration
 	logFormat  string
 	logLevel   slog.Level
 	metricsLn  string // address for metrics and details; "": the API's
@@ -85,6 +86,7 @@ func (s *serverConfig) registerAPI(fs *flagSet) {
 	fs.BoolVar(&s.mcp, "mcp", true, "serve the Model Context Protocol at /mcp, for agents with an API key")
 	s.envelope = "dual"
 	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
+	fs.DurationVar(&s.runTimeout, "run-timeout", 10*time.Minute, "maximum `duration` that a client may wait for the result of POST /api/v1/run/ACTION; 0: this endpoint is off")
 	fs.BoolVar(&s.api.AbsoluteLinks, "absolute-links", false, "return download links that start with --public-url")
 	fs.BoolVar(&s.api.PrivateDownloads, "private-downloads", false, "require the owner's API key for download links")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "redirect downloads to the bucket of --blob-url")
@@ -205,6 +207,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		if n <= 0 {
 			return fmt.Errorf("--%s must be at least 1", name)
 		}
+	}
+	if s.runTimeout < 0 {
+		return errors.New("--run-timeout must not be negative")
 	}
 	if s.api.Limits.Queued <= 0 {
 		return errors.New("--max-queued must be at least 1")
@@ -347,7 +352,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 	for _, p := range []struct {
 		path *string
 		name string
-	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}} {
+	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}, {&e.BSDTar, "bsdtar"}, {&e.LibRaw, "simple_dcraw"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
@@ -394,7 +399,7 @@ func (e *engineConfig) registerLimits(fs *flagSet) {
 	fs.size(&l.Unpacked, "max-unpacked", "maximum unpacked `size` of an archive or document [4GiB for archives, 1 or 2GiB for documents]")
 	number("max-ratio", func(n int64) { l.Ratio = n }, "maximum compression `ratio` of an entry larger than 10 MiB [500]")
 	number("max-cells", func(n int64) { l.Cells = n }, "maximum `number` of filled cells of an OpenDocument workbook [10000000]")
-	span("cpu-time", &l.CPU, "maximum CPU `time` of one run of a program, all threads together [1m for qpdf, 2m for a page in Tesseract, 1h for isolated libraries, at least 10m for each thread of ffmpeg]")
+	span("cpu-time", &l.CPU, "maximum CPU `time` of one run of a program, all threads together [1m for qpdf, 10m to read with bsdtar and 1h to write, 2m for a page in Tesseract, 1h for isolated libraries, at least 10m for each thread of ffmpeg]")
 	fs.size(&l.Memory, "max-memory", "maximum memory `size` of one run of a program [3 or 4GiB, depending on the program]")
 	fs.size(&l.Scratch, "max-scratch", "maximum `size` of the temporary files of one run of a program [20GiB]")
 	number("max-processes", func(n int64) { l.Processes = int(n) }, "maximum `number` of processes of one run of a program [64]")

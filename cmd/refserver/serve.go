@@ -30,6 +30,7 @@ import (
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/mcp"
+	"github.com/filewright/filewright/httpapi/onecall"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/webhook"
@@ -100,7 +101,11 @@ func (c *cli) serve(ctx context.Context, cfg serverConfig) error {
 			return err
 		}
 	}
-	app.welcome(c, base, cfg.dashboard && app.service != nil, first)
+	sample := walkthrough
+	if cfg.runTimeout > 0 {
+		sample = oneCall
+	}
+	app.welcome(c, base, cfg.dashboard && app.service != nil, first, sample)
 
 	return app.run(ctx, &cfg, srv, ln)
 }
@@ -288,6 +293,9 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	if cfg.mcp {
 		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+	}
+	if cfg.runTimeout > 0 {
+		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
@@ -500,8 +508,9 @@ func (a *app) bootstrap(ctx context.Context) (f firstStart, err error) {
 }
 
 // welcome prints the server's address and, at the very first start, how to try it. The first
-// password and key go to a file if standard output is neither a terminal nor a pipe.
-func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
+// password and key go to a file if standard output is neither a terminal nor a pipe. try returns
+// shell commands that convert a sample file.
+func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart, try func(base, key, sample string) string) {
 	base = strings.TrimSuffix(base, "/")
 	pages := fmt.Sprintf("documentation: %s/docs", base)
 	if dashboard {
@@ -529,14 +538,14 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	}
 	if key := first.key; key != "" {
 		fmt.Fprintf(secrets, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" creates more.)\n", key)
-		sample, how := "report.docx", "set FILE to one of your documents and paste this into another terminal"
+		sample, how := "report.docx", "put the name of one of your documents in place of report.docx and paste this into another terminal"
 		// The user's other terminal may be in any directory.
 		if path, err := filepath.Abs(filepath.Join("examples", "files", "report.docx")); err == nil {
 			if _, err := os.Stat(path); err == nil {
 				sample, how = path, "paste this into another terminal"
 			}
 		}
-		fmt.Fprintf(secrets, "\nTo try it, %s:\n\n%s\n", how, walkthrough(base, key, sample))
+		fmt.Fprintf(secrets, "\nTo try it, %s:\n\n%s\n", how, try(base, key, sample))
 	}
 	if secrets != &b && secrets.Len() > 0 {
 		path := filepath.Join(a.dataDir, firstStartName)
@@ -574,6 +583,11 @@ func writeSecrets(path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// oneCall returns a shell command that converts a document to PDF with curl in one request.
+func oneCall(base, key, sample string) string {
+	return fmt.Sprintf(`curl -F file=@%s -F convert_to=pdf -H "Authorization: Bearer %s" %s/api/v1/run/convert -o report.pdf`, shellQuote(sample), key, base)
 }
 
 // walkthrough returns shell commands that convert a document to PDF with curl.

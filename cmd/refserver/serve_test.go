@@ -26,7 +26,7 @@ func TestFirstStartSecrets(t *testing.T) {
 		systest.NoError(t, os.RemoveAll(path))
 		systest.NoError(t, prepare())
 		var out strings.Builder
-		a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
+		a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"}, oneCall)
 		if text := out.String(); strings.Contains(text, "the-password") || strings.Contains(text, "fw_the_key") || !strings.Contains(text, path) || !strings.Contains(text, "is ready at http://127.0.0.1:1 ") {
 			t.Errorf("the output is %q", text)
 		}
@@ -43,13 +43,13 @@ func TestFirstStartSecrets(t *testing.T) {
 	}
 	systest.NoError(t, os.Remove(path))
 	var out strings.Builder
-	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{})
+	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{}, oneCall)
 	if _, err := os.Stat(path); err == nil || strings.Contains(out.String(), firstStartName) {
 		t.Errorf("a later start writes %q", &out)
 	}
 	a.dataDir = filepath.Join(a.dataDir, "missing")
 	out.Reset()
-	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", ""})
+	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", ""}, oneCall)
 	if text := out.String(); strings.Contains(text, "the-password") || !strings.Contains(text, "refserver accounts password admin") {
 		t.Errorf("with a file that cannot be written: %q", text)
 	}
@@ -62,7 +62,7 @@ func TestFirstStartOutput(t *testing.T) {
 	systest.NoError(t, err)
 	defer r.Close()
 	a := &app{dataDir: t.TempDir()}
-	a.welcome(&cli{out: w}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
+	a.welcome(&cli{out: w}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"}, oneCall)
 	systest.NoError(t, w.Close())
 	text, err := io.ReadAll(r)
 	if _, made := os.Stat(filepath.Join(a.dataDir, firstStartName)); err != nil || made == nil || !strings.Contains(string(text), "once: fw_the_key") {
@@ -71,7 +71,7 @@ func TestFirstStartOutput(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	systest.NoError(t, err)
 	defer log.Close()
-	a.welcome(&cli{out: log}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
+	a.welcome(&cli{out: log}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"}, oneCall)
 	if text, err := os.ReadFile(log.Name()); err != nil || strings.Contains(string(text), "fw_the_key") || !strings.Contains(string(text), firstStartName) {
 		t.Errorf("a log file got %q, %v", text, err)
 	}

@@ -54,8 +54,8 @@ type Suite struct {
 //   - the action succeeds and the content of its results matches their names;
 //   - convert_to names the format of the results;
 //
-// and for each format, or for one format where that is enough. With -short, each set of
-// arguments also runs with one format only:
+// and for each format, or for one format where that is enough. With -short, each format, each listed
+// value of a parameter, and each entry with Changes also runs once only, not in all combinations:
 //
 //   - the same works in memory, on disk, and in many concurrent runs;
 //   - empty and random inputs fail with an error that blames the input, once for
@@ -87,7 +87,7 @@ func Run(t *testing.T, s Suite) {
 		t.Errorf("Spec has no engine or family: %q, %q", spec.Engine, spec.Family)
 	}
 	first := true
-	tried := make(map[string]bool)
+	tried, read := make(map[string]bool), make(map[format.Format]bool)
 	damaged := make(map[format.Format]bool) // formats whose bad inputs were tried
 	for i, acc := range spec.Accepts {
 		for _, f := range acc.Formats {
@@ -95,13 +95,13 @@ func Run(t *testing.T, s Suite) {
 				if s.Formats != nil && !slices.Contains(s.Formats, in) {
 					continue
 				}
-				for k, args := range s.combinations(acc) {
-					described := describe(acc.Params, args)
-					if testing.Short() && k > 0 && tried[described] {
+				for k, c := range s.combinations(acc) {
+					args := c.args
+					if testing.Short() && tried[c.value] && (k > 0 || read[in] && len(acc.Changes) == 0) {
 						continue
 					}
-					tried[described] = true
-					name := fmt.Sprintf("%d/%s%s", i, in, described)
+					tried[c.value], read[in] = true, true
+					name := fmt.Sprintf("%d/%s%s", i, in, describe(acc.Params, args))
 					t.Run(name, func(t *testing.T) { s.succeeds(t, in, args) })
 					if k > 0 || (len(acc.Changes) > 0 || testing.Short()) && damaged[in] {
 						continue
@@ -130,19 +130,27 @@ func expand(f format.Format) []format.Format {
 	return []format.Format{f}
 }
 
+// A combination is a set of arguments and the listed value that it tries, such as
+// "convert_to=png".
+type combination struct {
+	args  fileops.Args
+	value string
+}
+
 // combinations returns arguments that use every listed value at least once: all
 // values of required parameters, each with the defaults of the others, and then
 // the values of each optional one.
-func (s Suite) combinations(acc fileops.Accept) []fileops.Args {
-	schema, base := acc.Params, Changing(acc)
+func (s Suite) combinations(acc fileops.Accept) []combination {
+	schema, base, first := acc.Params, Changing(acc), ""
 	for _, p := range schema {
 		if v, ok := s.Args[p.Name]; ok {
 			base[p.Name] = v
 		} else if p.Required && len(p.Enum) > 0 {
 			base[p.Name] = p.Enum[0]
+			first = p.Name + "=" + p.Enum[0]
 		}
 	}
-	out := []fileops.Args{base}
+	out := []combination{{base, first}}
 	for _, p := range schema {
 		if _, fixed := s.Args[p.Name]; fixed {
 			continue
@@ -153,7 +161,7 @@ func (s Suite) combinations(acc fileops.Accept) []fileops.Args {
 			}
 			a := maps.Clone(base)
 			a[p.Name] = v
-			out = append(out, a)
+			out = append(out, combination{a, p.Name + "=" + v})
 		}
 	}
 	return out
@@ -161,13 +169,15 @@ func (s Suite) combinations(acc fileops.Accept) []fileops.Args {
 
 // Changing returns arguments that change a file, as an entry with
 // [fileops.Accept.Changes] requires: a value for the first of these parameters that is
-// pages, or has listed values or a range. It returns no arguments for other entries.
+// pages or text, or has listed values or a range. It returns no arguments for other entries.
 func Changing(acc fileops.Accept) fileops.Args {
 	for _, name := range acc.Changes {
 		p := acc.Params[slices.IndexFunc(acc.Params, func(p fileops.Param) bool { return p.Name == name })]
 		switch {
 		case p.Name == "pages":
 			return fileops.Args{name: "1"}
+		case p.Name == "text":
+			return fileops.Args{name: "Draft"}
 		case len(p.Enum) > 0:
 			other := slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == fmt.Sprint(p.Default) })
 			if len(other) > 0 {

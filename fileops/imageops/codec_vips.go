@@ -221,7 +221,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 			return nil, cause(err)
 		}
 	}
-	if err := finish(p, t, turned); err != nil {
+	if err := c.finish(p, t, turned); err != nil {
 		p.close()
 		return nil, cause(err)
 	}
@@ -253,7 +253,7 @@ func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layo
 
 // finish adapts size, colours, transparency and metadata of an upright picture
 // to the target of a plan.
-func finish(p *picture, t plan, turned bool) error {
+func (c *vipsCodec) finish(p *picture, t plan, turned bool) error {
 	if t.reshapes() {
 		if err := p.reshape(t); err != nil {
 			return err
@@ -280,7 +280,7 @@ func finish(p *picture, t plan, turned bool) error {
 		return err
 	}
 	if t.mark != nil {
-		if err := p.draw(t.mark); err != nil {
+		if err := c.draw(p, t.mark); err != nil {
 			return err
 		}
 	}
@@ -663,7 +663,7 @@ func (c *vipsCodec) encode(ctx context.Context, m decoded, t plan) ([]byte, erro
 		return nil, cause(err)
 	}
 	defer p.close()
-	if err := finish(p, t, false); err != nil {
+	if err := c.finish(p, t, false); err != nil {
 		return nil, cause(err)
 	}
 	if err := p.density(t.dpi); err != nil {
@@ -739,7 +739,7 @@ func (c *vipsCodec) reanimate(ctx context.Context, m decoded, t plan) (imagefile
 		return imagefile.Animation{}, cause(err)
 	}
 	defer p.close()
-	if err := finish(p, t, false); err != nil {
+	if err := c.finish(p, t, false); err != nil {
 		return imagefile.Animation{}, cause(err)
 	}
 	return p.animation(ctx)

@@ -231,6 +231,84 @@ static int fw_ink_over(void *in, void *mask, double opacity, double gray, int al
 	return failed;
 }
 
+// fw_turn turns a picture of 8 bits with transparency.
+static int fw_turn(void *in, double angle, VipsImage **out) {
+	VipsImage *p = NULL, *t = NULL, *u = NULL;
+	int failed = vips_premultiply(in, &p, NULL) || vips_rotate(p, &t, angle, NULL) || vips_unpremultiply(t, &u, NULL) || vips_cast_uchar(u, out, NULL);
+	if (p)
+		g_object_unref(p);
+	if (t)
+		g_object_unref(t);
+	if (u)
+		g_object_unref(u);
+	return failed;
+}
+
+// fw_memory computes all pixels of an image.
+static int fw_memory(void *in, VipsImage **out) {
+	return (*out = vips_image_copy_memory(in)) ? 0 : -1;
+}
+
+// fw_bands copies n bands from the first one on.
+static int fw_bands(void *in, int first, int n, VipsImage **out) {
+	return vips_extract_band(in, out, first, "n", n, NULL);
+}
+
+// fw_adapt converts the colours of a picture of 8 bits without transparency to the colour
+// space, the depth and, if it has one, the profile of an image.
+static int fw_adapt(void *in, void *like, VipsImage **out) {
+	VipsImage *l = like, *lab = NULL, *own = NULL;
+	const void *data;
+	size_t size;
+	if (vips_image_get_typeof(l, VIPS_META_ICC_NAME) && !vips_image_get_blob(l, VIPS_META_ICC_NAME, &data, &size)) {
+		int failed = vips_colourspace(in, &lab, VIPS_INTERPRETATION_LAB, NULL) || vips_copy(lab, &own, NULL);
+		if (!failed) {
+			vips_image_set_blob_copy(own, VIPS_META_ICC_NAME, data, size);
+			failed = vips_icc_export(own, out, "depth", l->BandFmt == VIPS_FORMAT_USHORT ? 16 : 8, NULL);
+		}
+		if (lab)
+			g_object_unref(lab);
+		if (own)
+			g_object_unref(own);
+		if (!failed)
+			return 0;
+		vips_error_clear(); // an unreadable profile
+	}
+	return vips_colourspace(in, out, l->Type, NULL);
+}
+
+// fw_picture_over blends a picture without transparency, opaque where the mask is 255,
+// over an image of 8 or 16 bits whose last band is transparency if alpha is set.
+static int fw_picture_over(void *in, void *over, void *mask, double opacity, int alpha, VipsImage **out) {
+	VipsImage *v = in, *scope = vips_image_new();
+	VipsImage **t = (VipsImage **) vips_object_local_array(VIPS_OBJECT(scope), 14);
+	int colours = v->Bands - (alpha ? 1 : 0);
+	double most = v->BandFmt == VIPS_FORMAT_USHORT ? 65535 : 255;
+	int failed = vips_linear1(mask, &t[0], opacity, 0, "uchar", TRUE, NULL) ||
+		vips_cast(over, &t[1], v->BandFmt, NULL);
+	if (!failed && !alpha)
+		failed = vips_ifthenelse(t[0], t[1], v, &t[2], "blend", TRUE, NULL);
+	if (!failed && alpha) {
+		// The opacity of the result is a + b - a·b, and a part a of it is the colour above.
+		failed = vips_extract_band(v, &t[3], 0, "n", colours, NULL) || vips_extract_band(v, &t[4], colours, NULL) ||
+			vips_linear1(t[0], &t[5], 1.0 / 255, 0, NULL) || vips_linear1(t[4], &t[6], 1.0 / most, 0, NULL) ||
+			vips_linear1(t[5], &t[7], -1, 1, NULL) || vips_multiply(t[6], t[7], &t[8], NULL) || vips_add(t[5], t[8], &t[9], NULL) ||
+			vips_divide(t[5], t[9], &t[10], NULL) || vips_linear1(t[10], &t[11], 255, 0.5, "uchar", TRUE, NULL) ||
+			vips_ifthenelse(t[11], t[1], t[3], &t[12], "blend", TRUE, NULL);
+		VipsImage *a = NULL, *c = NULL;
+		failed = failed || vips_linear1(t[9], &a, most, 0.5, NULL) || vips_cast(a, &c, v->BandFmt, NULL) || vips_bandjoin2(t[12], c, &t[2], NULL);
+		if (a)
+			g_object_unref(a);
+		if (c)
+			g_object_unref(c);
+	}
+	failed = failed || vips_copy(t[2], out, "interpretation", v->Type, "xres", v->Xres, "yres", v->Yres, NULL);
+	g_object_unref(scope);
+	if (!failed)
+		vips_image_map(v, fw_copy_field, *out);
+	return failed;
+}
+
 // fw_luma converts one or three bands to one band of 8 bits. It uses the weights of
 // ITU-R BT.601; libvips would use those of linear light.
 static int fw_luma(void *in, VipsImage **out) {
@@ -662,46 +740,25 @@ func (p *picture) reshape(t plan) error {
 }
 
 // draw draws a mark over each frame of p, which has one to four bands of 8 or 16 bits.
-func (p *picture) draw(m *mark) error {
+func (c *vipsCodec) draw(p *picture, m *mark) error {
 	w, h := p.Width(), p.PageHeight()
+	alpha := C.int(0)
+	if p.HasAlpha() {
+		alpha = 1
+	}
+	if m.picture.data != nil {
+		return c.drawPicture(p, m, alpha)
+	}
 	mask, err := textMask(m, w, h)
 	if err != nil {
 		return err
 	}
 	defer mask.Close()
-	step := func(fn func(in unsafe.Pointer, out **C.VipsImage) C.int) {
-		var out *C.VipsImage
-		if err != nil {
-			return
-		}
-		if fn(pointer(mask), &out) != 0 {
-			err = vipsError()
-			return
-		}
-		replace(mask, unsafe.Pointer(out))
-	}
-	mw, mh := mask.Width(), mask.Height()
-	across, down, cw, ch := 1, 1, w, h
-	x, y := m.place(mw, mh, w, h)
-	if m.position == "tile" {
-		x, y = mw/4, mh
-		cw, ch = mw+mw/2, 3*mh
-		across, down = (w+cw-1)/cw, (h+ch-1)/ch
-	}
-	step(func(in unsafe.Pointer, out **C.VipsImage) C.int {
-		return C.fw_place(in, C.int(x), C.int(y), C.int(cw), C.int(ch), out)
-	})
-	step(func(in unsafe.Pointer, out **C.VipsImage) C.int {
-		return C.fw_repeat(in, C.int(across), C.int(down), C.int(w), C.int(h), C.int(max(1, p.Height()/h)), out)
-	})
-	if err != nil {
+	size := mask.Height()
+	if err := m.spread(mask, p); err != nil {
 		return err
 	}
-	alpha := C.int(0)
-	if p.HasAlpha() {
-		alpha = 1
-	}
-	shift := max(1, mh/40)
+	shift := max(1, size/40)
 	var shadow *C.VipsImage
 	if C.fw_place(pointer(mask), C.int(shift), C.int(shift), C.int(mask.Width()), C.int(mask.Height()), &shadow) != 0 {
 		return vipsError()
@@ -717,6 +774,142 @@ func (p *picture) draw(m *mark) error {
 			return vipsError()
 		}
 		replace(p.ImageRef, unsafe.Pointer(out))
+	}
+	return nil
+}
+
+// drawPicture draws a mark with a picture.
+func (c *vipsCodec) drawPicture(p *picture, m *mark, alpha C.int) error {
+	stamp, err := c.fitted(m, p.Width(), p.PageHeight())
+	if err != nil {
+		return err
+	}
+	defer stamp.close()
+	part := func(first, n int) (*vips.ImageRef, error) {
+		var out *C.VipsImage
+		if C.fw_bands(pointer(stamp.ImageRef), C.int(first), C.int(n), &out) != 0 {
+			return nil, vipsError()
+		}
+		return wrap(unsafe.Pointer(out)), nil
+	}
+	colours, err := part(0, stamp.Bands()-1)
+	if err != nil {
+		return err
+	}
+	defer colours.Close()
+	mask, err := part(stamp.Bands()-1, 1)
+	if err != nil {
+		return err
+	}
+	defer mask.Close()
+	var adapted *C.VipsImage
+	if C.fw_adapt(pointer(colours), pointer(p.ImageRef), &adapted) != 0 {
+		return vipsError()
+	}
+	replace(colours, unsafe.Pointer(adapted))
+	if err := errors.Join(m.spread(mask, p), m.spread(colours, p)); err != nil {
+		return err
+	}
+	var out *C.VipsImage
+	if C.fw_picture_over(pointer(p.ImageRef), pointer(colours), pointer(mask), C.double(m.opacity), alpha, &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// fitted returns the picture of a mark, upright, with transparency, and as large as it is
+// drawn on a picture of w × h pixels.
+func (c *vipsCodec) fitted(m *mark, w, h int) (*picture, error) {
+	angle := 0.0
+	if m.position == "diagonal" {
+		angle = math.Atan2(float64(h), float64(w))
+	}
+	sin, cos := math.Sincos(angle)
+	header, err := c.open(m.picture, 0, false, false, 1)
+	if err != nil {
+		return nil, err
+	}
+	pw, ph := float64(header.Width()), float64(header.PageHeight())
+	if header.Orientation() >= 5 {
+		pw, ph = ph, pw
+	}
+	header.close()
+	across, down := pw*cos+ph*sin, pw*sin+ph*cos // of the box around the turned picture
+	k := min(m.scale*float64(w)/across, 0.9*float64(h)/down)
+	side := func(x float64) int { return max(1, int(math.Round(x*k))) }
+	p, err := c.prepare(m.picture, plan{width: side(pw), height: side(ph), fit: fitFill, enlarge: true, meta: keepProfile})
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{
+		func() error {
+			if p.Bands() > 2 {
+				return nil
+			}
+			return p.ToColorSpace(vips.InterpretationSRGB)
+		},
+		func() error {
+			if p.HasAlpha() {
+				return nil
+			}
+			return p.AddAlpha()
+		},
+		func() error { // it is repeated, and read from several places
+			var out *C.VipsImage
+			if C.fw_memory(pointer(p.ImageRef), &out) != 0 {
+				return vipsError()
+			}
+			replace(p.ImageRef, unsafe.Pointer(out))
+			return nil
+		},
+		func() error {
+			if angle == 0 {
+				return nil
+			}
+			var out *C.VipsImage
+			if C.fw_turn(pointer(p.ImageRef), C.double(-angle*180/math.Pi), &out) != 0 {
+				return vipsError()
+			}
+			replace(p.ImageRef, unsafe.Pointer(out))
+			return nil
+		},
+	} {
+		if err := step(); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// spread puts a mark where m says on each frame of p, on black.
+func (m *mark) spread(mark *vips.ImageRef, p *picture) (err error) {
+	w, h := p.Width(), p.PageHeight()
+	mw, mh := mark.Width(), mark.Height()
+	across, down, cw, ch := 1, 1, w, h
+	x, y := m.place(mw, mh, w, h)
+	if m.position == "tile" {
+		x, y = mw/4, mh
+		cw, ch = mw+mw/2, 3*mh
+		if m.picture.data != nil {
+			y, ch = mh/4, mh+mh/2
+		}
+		across, down = (w+cw-1)/cw, (h+ch-1)/ch
+	}
+	for _, fn := range []func(in unsafe.Pointer, out **C.VipsImage) C.int{
+		func(in unsafe.Pointer, out **C.VipsImage) C.int {
+			return C.fw_place(in, C.int(x), C.int(y), C.int(cw), C.int(ch), out)
+		},
+		func(in unsafe.Pointer, out **C.VipsImage) C.int {
+			return C.fw_repeat(in, C.int(across), C.int(down), C.int(w), C.int(h), C.int(max(1, p.Height()/h)), out)
+		},
+	} {
+		var out *C.VipsImage
+		if fn(pointer(mark), &out) != 0 {
+			return vipsError()
+		}
+		replace(mark, unsafe.Pointer(out))
 	}
 	return nil
 }
@@ -775,8 +968,8 @@ func textMask(m *mark, w, h int) (*vips.ImageRef, error) {
 	return mask, err
 }
 
-// marks implements marker.
-func (c *vipsCodec) marks() bool { return hasOperation("text") }
+// marksText implements marker.
+func (c *vipsCodec) marksText() bool { return hasOperation("text") }
 
 // resize scales samples without regard to their meaning.
 func (p *picture) resize(width, height int) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -116,6 +117,120 @@ func TestWatermarkErrors(t *testing.T) {
 		tiny := fileops.Bytes("in.png", encodePNG(t, photo(n, n)))
 		if out, err := run(t.Context(), engine(t).Watermark(), fileops.Args{"text": fmt.Sprint("long text ", n)}, tiny); !errors.Is(err, fileops.ErrParameter) {
 			t.Errorf("%d pixels: %v, %v", n, out, err)
+		}
+	}
+}
+
+// logo returns a green square with a transparent right half.
+func logo(w, h int) *image.NRGBA {
+	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w / 2 {
+			m.SetNRGBA(x, y, color.NRGBA{G: 255, A: 255})
+		}
+	}
+	return m
+}
+
+// A picture is drawn where it was asked for, as large as asked for, in its colours and
+// with its transparency.
+func TestWatermarkPicture(t *testing.T) {
+	t.Parallel()
+	src := image.NewNRGBA(image.Rect(0, 0, 300, 200))
+	for i := range src.Pix {
+		src.Pix[i] = 200
+		if i%4 == 3 {
+			src.Pix[i] = 255
+		}
+	}
+	in := fileops.Bytes("in.png", encodePNG(t, src))
+	mark := fileops.Bytes("logo.png", encodePNG(t, logo(40, 20)))
+	for _, tt := range []struct {
+		args fileops.Args
+		want image.Rectangle // of the changed pixels, give or take 2
+	}{
+		{fileops.Args{"position": "top-left"}, image.Rect(6, 6, 43, 43)},
+		{fileops.Args{"position": "bottom-right", "scale": 0.5}, image.Rect(144, 119, 219, 194)},
+		{fileops.Args{}, image.Rect(60, 55, 150, 145)},
+		{fileops.Args{"position": "tile"}, image.Rect(18, 9, 281, 200)},
+	} {
+		tt.args["image_key"] = mark
+		m := decoded(t, one(t, engine(t).Watermark(), tt.args, in))
+		box := changedBox(src, m)
+		for _, d := range []int{box.Min.X - tt.want.Min.X, box.Min.Y - tt.want.Min.Y, box.Max.X - tt.want.Max.X, box.Max.Y - tt.want.Max.Y} {
+			if d < -2 || d > 2 {
+				t.Errorf("%v: pixels in %v changed, want %v", tt.args["position"], box, tt.want)
+				break
+			}
+		}
+	}
+	for _, opacity := range []float64{0.5, 1} {
+		m := decoded(t, one(t, engine(t).Watermark(), fileops.Args{"image_key": mark, "opacity": opacity, "scale": 1}, in))
+		got, want := onWhite(m.At(60, 100)), [3]int{200, 200, 200}
+		for i, v := range []float64{0, 255, 0} {
+			want[i] = int(v*opacity + 200*(1-opacity))
+		}
+		for i := range got {
+			if d := int(got[i]) - want[i]; d < -3 || d > 3 {
+				t.Errorf("opacity %g: colour %v, want %v", opacity, got, want)
+				break
+			}
+		}
+	}
+}
+
+// All kinds of pictures take all kinds of marks.
+func TestWatermarkPictureKinds(t *testing.T) {
+	t.Parallel()
+	mark := fileops.Bytes("logo.png", encodePNG(t, logo(40, 20)))
+	gray16 := image.NewGray16(image.Rect(0, 0, 60, 60))
+	for i := range gray16.Pix {
+		gray16.Pix[i] = 0xc0
+	}
+	gray := image.NewGray(image.Rect(0, 0, 60, 60))
+	for i := range gray.Pix {
+		gray.Pix[i] = 0xc0
+	}
+	for name, m := range map[string]image.Image{"gray": gray, "deep": gray16, "hole": withHole()} {
+		out := decoded(t, one(t, engine(t).Watermark(), fileops.Args{"image_key": mark, "opacity": 1, "scale": 1}, fileops.Bytes("in.png", encodePNG(t, m))))
+		b := out.Bounds()
+		r, g, bl, a := out.At(b.Dx()/4, b.Dy()/2).RGBA()
+		if a != 0xffff || name == "hole" && (r>>8 > 3 || g>>8 < 252 || bl>>8 > 3) || name != "hole" && (r != g || g>>8 > 220) {
+			t.Errorf("%s: colour %d %d %d %d", name, r>>8, g>>8, bl>>8, a>>8)
+		}
+	}
+	in := fileops.Bytes("in.png", encodePNG(t, photo(80, 60)))
+	svg := fileops.Bytes("logo.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><rect width="10" height="10" fill="#f00"/></svg>`))
+	for _, mark := range []*fileops.File{svg, fileopstest.Sample(t, format.JPG), fileopstest.Sample(t, format.GIF), fileopstest.Sample(t, format.BMP)} {
+		out := decoded(t, one(t, engine(t).Watermark(), fileops.Args{"image_key": mark, "opacity": 1}, in))
+		if box := changedBox(decoded(t, in), out); box.Dx() < 20 {
+			t.Errorf("%s: %v", mark.Name(), box)
+		}
+	}
+	after, _ := frames(t, one(t, engine(t).Watermark(), fileops.Args{"image_key": mark, "opacity": 1, "scale": 0.9}, moving(t)))
+	before, _ := frames(t, moving(t))
+	for i := range after {
+		if box := changedBox(before[i], after[i]); box.Dx() < 10 {
+			t.Errorf("frame %d: %v", i, box)
+		}
+	}
+}
+
+func TestWatermarkPictureErrors(t *testing.T) {
+	t.Parallel()
+	in := fileops.Bytes("in.png", encodePNG(t, photo(40, 30)))
+	good := encodePNG(t, logo(40, 20))
+	for what, args := range map[string]fileops.Args{
+		"both":      {"text": "a", "image_key": fileops.Bytes("a.png", good)},
+		"not ours":  {"image_key": fileops.Bytes("a.pdf", good)},
+		"misnamed":  {"image_key": fileops.Bytes("a.jpg", good)},
+		"truncated": {"image_key": fileops.Bytes("a.png", good[:len(good)/2])},
+		"empty":     {"image_key": fileops.Bytes("a.png", nil)},
+		"a key":     {"image_key": "0123"},
+	} {
+		_, err := run(t.Context(), engine(t).Watermark(), args, in)
+		if !errors.Is(err, fileops.ErrParameter) || !strings.Contains(fileops.Message(err), "image_key") {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

@@ -382,13 +382,23 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 	if err := w.proc.Limit(p.opts.Limits); err != nil {
 		return err
 	}
-	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput()}
-	for i, f := range job.Inputs {
-		path := filepath.Join(w.data, strconv.Itoa(i))
-		if err := f.LinkTo(path); err != nil {
+	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput(), Extra: make(map[string]file)}
+	put := func(f *fileops.File) (file, error) {
+		path := filepath.Join(w.data, strconv.Itoa(len(r.Inputs)+len(r.Extra)))
+		return file{Path: path, Name: f.Name()}, f.LinkTo(path)
+	}
+	for _, f := range job.Inputs {
+		in, err := put(f)
+		if err != nil {
 			return err
 		}
-		r.Inputs = append(r.Inputs, file{Path: path, Name: f.Name()})
+		r.Inputs = append(r.Inputs, in)
+	}
+	for name, f := range job.Extra {
+		if r.Extra[name], err = put(f); err != nil {
+			return err
+		}
+		delete(r.Args, name)
 	}
 	line, err := json.Marshal(r)
 	if err != nil {

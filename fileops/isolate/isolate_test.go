@@ -55,8 +55,16 @@ func work() fileops.Action {
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
 			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
+			{Name: "second", Doc: "A file.", Type: fileops.Upload, Formats: []format.Format{format.TXT, format.MD}},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
+		if f := job.Extra["second"]; f != nil {
+			b, err := f.ReadAll(1 << 20)
+			if err != nil {
+				return err
+			}
+			return job.WriteBytes("with-"+f.Name(), b)
+		}
 		switch job.Params.Get("how") {
 		case "badly":
 			return fileops.Fail(fileops.ErrWrongPassword, errors.New("inner"), "not with %s", "this")
@@ -228,6 +236,22 @@ func TestRun(t *testing.T) {
 	}
 	if b, err := os.ReadFile(disk); err != nil || string(b) != "on disk" {
 		t.Errorf("the input is changed: %q, %v", b, err)
+	}
+}
+
+// The file of a parameter reaches the process, from memory and from disk.
+func TestFileOfParameter(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 1})
+	disk := filepath.Join(t.TempDir(), "disk.md")
+	systest.NoError(t, os.WriteFile(disk, []byte("on disk"), 0o600))
+	for want, f := range map[string]*fileops.File{"with-ä.txt=in memory": fileops.Bytes("ä.txt", []byte("in memory")), "with-disk.md=on disk": fileops.Path(disk)} {
+		if out, _, err := do(t.Context(), t, p, fileops.Args{"second": f}); err != nil || !slices.Equal(out, []string{want}) {
+			t.Errorf("got %q, %v, want %s", out, err, want)
+		}
+	}
+	if _, _, err := do(t.Context(), t, p, fileops.Args{"second": fileops.Path(filepath.Join(t.TempDir(), "none.txt"))}); err == nil || !strings.Contains(fileops.Message(err), "none.txt") {
+		t.Errorf("a missing file: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,11 +26,12 @@ const roleEnv = "FILEWRIGHT_ISOLATED"
 
 // A request is the single line that a process reads.
 type request struct {
-	Key    string       `json:"key"`
-	Action string       `json:"action"`
-	Args   fileops.Args `json:"args"`
-	Most   int64        `json:"most,omitempty"` // see fileops.Runner.MaxOutput
-	Inputs []file       `json:"inputs"`
+	Key    string          `json:"key"`
+	Action string          `json:"action"`
+	Args   fileops.Args    `json:"args"`
+	Most   int64           `json:"most,omitempty"` // see fileops.Runner.MaxOutput
+	Inputs []file          `json:"inputs"`
+	Extra  map[string]file `json:"extra,omitempty"` // files of parameters, by name
 }
 
 // resultsDir is the directory of a process's results, below its working directory.
@@ -230,11 +232,18 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 		in := fileops.Path(f.Path).Named(f.Name)
 		inputs, formats = append(inputs, in), append(formats, in.Format())
 	}
+	args := maps.Clone(r.Args)
+	for name, f := range r.Extra {
+		if args == nil {
+			args = make(fileops.Args)
+		}
+		args[name] = fileops.Path(f.Path).Named(f.Name)
+	}
 	reg, err := fileops.NewRegistry(a)
 	if err != nil {
 		return err
 	}
-	_, params, err := reg.Resolve(r.Action, formats, r.Args)
+	_, params, err := reg.Resolve(r.Action, formats, args)
 	if err != nil {
 		return err
 	}

@@ -203,6 +203,8 @@ func TestMarkErrors(t *testing.T) {
 		{pdfops.PageNumbers(), fileops.Args{"format": "{page} {date}"}, "format", "{date}"},
 		{pdfops.PageNumbers(), fileops.Args{"pages": "2"}, "pages", "1 page"},
 		{pdfops.Watermark(), nil, "text", "required"},
+		{pdfops.Watermark(), fileops.Args{"text": "a", "image_key": logo(t, 0)}, "image_key", "cannot be combined with text"},
+		{pdfops.Watermark(), fileops.Args{"image_key": pdf("a.webp", nil)}, "image_key", "png, jpg"},
 		{pdfops.Watermark(), fileops.Args{"text": " \n "}, "text", "no visible characters"},
 		{none.Watermark(), fileops.Args{"text": "草案 draft"}, "text", `"案草"`},
 		{none.PageNumbers(), fileops.Args{"format": "第{page}页"}, "format", `"第页"`},
@@ -308,5 +310,89 @@ func TestWatermarkPDFA(t *testing.T) {
 	out, warnings = withWarnings(t, pdfops.Watermark(), fileops.Args{"text": "x", "opacity": 1}, in)
 	if b := content(t, out); !bytes.Contains(b, []byte("<pdfaid:part>1<")) || bytes.Contains(b, []byte("/ObjStm")) || bytes.Contains(b, []byte("/ca ")) || len(warnings) > 0 {
 		t.Errorf("warnings %q, file %q", warnings, b)
+	}
+}
+
+// logo returns a picture of 40 × 20 pixels: red at the left, and at the right green with
+// the given opacity.
+func logo(t *testing.T, right uint8) *fileops.File {
+	t.Helper()
+	m := image.NewNRGBA(image.Rect(0, 0, 40, 20))
+	for y := range 20 {
+		for x := range 40 {
+			c := color.NRGBA{R: 255, A: 255}
+			if x >= 20 {
+				c = color.NRGBA{G: 255, A: right}
+			}
+			m.SetNRGBA(x, y, c)
+		}
+	}
+	var b bytes.Buffer
+	systest.NoError(t, png.Encode(&b, m))
+	return pdf("logo.png", b.Bytes())
+}
+
+// A picture is upright on every page, as large as asked for, keeps its colours and its
+// transparency, and is stored once.
+func TestWatermarkPicture(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"/MediaBox[0 0 400 300]", "/MediaBox[0 0 300 400]/Rotate 90"} {
+		in := pdf("a.pdf", blank(page))
+		for _, opacity := range []float64{0.5, 1} {
+			out := run(t, pdfops.Watermark(), fileops.Args{"image_key": logo(t, 128), "position": "top-left", "scale": 0.5, "opacity": opacity}, in)
+			sound(t, out)
+			before, after := visible(t, save(t, in)), visible(t, save(t, out))
+			changed := differing(before, after)
+			if w, h := changed.Dx(), changed.Dy(); w < 198 || w > 202 || h < 98 || h > 102 {
+				t.Errorf("%s: pixels in %v changed", page, changed)
+			}
+			y := changed.Min.Y + 10
+			for x, want := range map[int]color.NRGBA{
+				changed.Min.X + 10: {255, uint8(255 * (1 - opacity)), uint8(255 * (1 - opacity)), 255},
+				changed.Max.X - 10: {uint8(255 * (1 - opacity*128/255)), 255, uint8(255 * (1 - opacity*128/255)), 255},
+			} {
+				got := color.NRGBAModel.Convert(after.At(x, y)).(color.NRGBA)
+				for _, d := range []int{int(got.R) - int(want.R), int(got.G) - int(want.G), int(got.B) - int(want.B)} {
+					if d < -4 || d > 4 {
+						t.Errorf("%s, opacity %v: colour %v at %d,%d, want %v", page, opacity, got, x, y, want)
+						break
+					}
+				}
+			}
+		}
+	}
+	out := run(t, pdfops.Watermark(), fileops.Args{"image_key": logo(t, 255), "position": "tile"}, numberedPages(t, 3))
+	sound(t, out)
+	if images := strings.Count(shell(t, "pdfimages", "-list", save(t, out)), " image "); images < 3 {
+		t.Errorf("%d pictures", images)
+	}
+	if n := bytes.Count(content(t, run(t, pdfops.Watermark(), fileops.Args{"image_key": logo(t, 255)}, pdf("a.pdf", blank("/MediaBox[0 0 99 99]")))), []byte("/Width 40")); n != 1 {
+		t.Errorf("the picture is stored %d times", n)
+	}
+	broken := content(t, logo(t, 255))
+	_, err := try(t.Context(), t, pdfops.Watermark(), fileops.Args{"image_key": pdf("a.png", broken[:len(broken)/2])}, numberedPages(t, 1))
+	if !errors.Is(err, fileops.ErrParameter) || !strings.Contains(fileops.Message(err), "image_key") {
+		t.Errorf("a broken picture: %v", err)
+	}
+}
+
+// The colours of an opaque picture conform to PDF/A; transparent parts do not conform to
+// PDF/A-1.
+func TestWatermarkPicturePDFA(t *testing.T) {
+	t.Parallel()
+	for part, want := range map[string][2]bool{"1": {true, false}, "2": {true, true}} { // keeps the claim: opaque, transparent
+		in := pdf("a.pdf", handmade("1.4",
+			"<</Type/Catalog/Pages 2 0 R/Metadata 4 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>",
+			stream("/Type/Metadata/Subtype/XML", `<rdf:Description pdfaid:conformance="B"><pdfaid:part>`+part+`</pdfaid:part></rdf:Description>`)))
+		for i, opacity := range []uint8{255, 100} {
+			out, warnings := withWarnings(t, pdfops.Watermark(), fileops.Args{"image_key": logo(t, opacity), "opacity": 1}, in)
+			b := content(t, out)
+			if keeps := bytes.Contains(b, []byte("pdfaid:part")); keeps != want[i] || keeps != (len(warnings) == 0) {
+				t.Errorf("part %s, opacity %d: keeps the claim: %v, warnings %q", part, opacity, keeps, warnings)
+			}
+			if part == "1" && (!bytes.Contains(b, []byte("/CalRGB")) || bytes.Contains(b, []byte("/DeviceRGB"))) {
+				t.Error("the colours are not calibrated")
+			}
+		}
 	}
 }

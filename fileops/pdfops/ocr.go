@@ -32,7 +32,10 @@ type TextReader interface {
 // else of a page changes. In tagged documents the text is an artifact.
 //
 // Pages that already have text stay untouched, except with the parameter force. Then
-// recognized words are added where such a page has no readable text, as in its pictures.
+// invisible text, such as that of an earlier recognition, is replaced, and recognized
+// words are added where such a page has no readable text, as in its pictures. Invisible
+// text stays in tagged documents, because their structure refers to it, and on pages
+// without recognized words.
 //
 // The result is not encrypted. OCR returns nil without a [Tools.Reader] that recognizes
 // text.
@@ -46,7 +49,7 @@ func (t Tools) OCR() fileops.Action {
 	}
 	spec := t.pageSpec("ocr", "Adds the text of scanned pages, so that it can be found and copied.", language, fileops.Param{
 		Name: "force", Type: fileops.Boolean, Default: false, Scope: fileops.ScopeContent,
-		Doc: "Also recognises pages that already have text, and adds what is not text yet.",
+		Doc: "Also recognises pages that already have text, replaces invisible text of an earlier recognition, and adds what is not text yet.",
 	})
 	spec.Engine += " + " + "pdfium"
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
@@ -63,7 +66,18 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 	if err := d.Write(&before, false, nil); err != nil {
 		return err
 	}
-	found, err := t.Reader.RecognizePages(ctx, before.Bytes(), language, job.Params.Bool("force"), func(done float64) { job.Progress(0.95 * done) })
+	input, force := before.Bytes(), job.Params.Bool("force")
+	hidden := new(hiddenText)
+	if force && d.Dict(d.Catalog()["StructTreeRoot"]) == nil {
+		if hidden = removeHiddenText(d, pages); len(hidden.removed) > 0 {
+			var bare bytes.Buffer
+			if err := d.Write(&bare, false, nil); err != nil {
+				return err
+			}
+			input = bare.Bytes()
+		}
+	}
+	found, err := t.Reader.RecognizePages(ctx, input, language, force, func(done float64) { job.Progress(0.95 * done) })
 	if err != nil {
 		return err
 	}
@@ -83,6 +97,12 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 		layer.add(page, p)
 		changed = append(changed, p.Page)
 	}
+	replaced := make(map[int]bool)
+	for i := range hidden.removed {
+		if replaced[i] = slices.Contains(changed, i); !replaced[i] {
+			hidden.restore(i, pages[i])
+		}
+	}
 	if len(changed) == 0 {
 		if len(found) > 0 {
 			job.Warn(fileops.WarnTextUnreliable, "No text was found on the scanned pages (%s).", pagelist.Count(len(found)))
@@ -93,15 +113,16 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 		return writePure(job, d, d.IsPDFA1(), nil)
 	}
 	layer.finish()
-	if err := t.checkLayer(ctx, d, before.Bytes(), changed); err != nil {
+	if err := t.checkLayer(ctx, d, before.Bytes(), changed, replaced); err != nil {
 		return err
 	}
 	job.Warn(fileops.WarnTextRecognized, "The text of %s was recognised and may contain errors.", pagelist.Count(len(changed)))
 	return writePure(job, d, d.IsPDFA1(), nil)
 }
 
-// checkLayer compares pages of the result with those of the original.
-func (t Tools) checkLayer(ctx context.Context, d *pdf.Document, before []byte, pages []int) error {
+// checkLayer compares pages of the result with those of the original. Pages whose
+// invisible text was replaced need not have more text than before.
+func (t Tools) checkLayer(ctx context.Context, d *pdf.Document, before []byte, pages []int, replaced map[int]bool) error {
 	if t.Renderer == nil {
 		return nil
 	}
@@ -123,7 +144,11 @@ func (t Tools) checkLayer(ctx context.Context, d *pdf.Document, before []byte, p
 		if old[i].Width != now[i].Width || !bytes.Equal(old[i].Pix, now[i].Pix) {
 			return fileops.Fail(fileops.ErrEngine, fmt.Errorf("page %d looks different", pages[i]+1), "the text could not be added without changing a page")
 		}
-		if old[i].Width > 0 && len(now[i].Text) <= len(old[i].Text) {
+		least := len(old[i].Text)
+		if replaced[pages[i]] {
+			least = 0
+		}
+		if old[i].Width > 0 && len(now[i].Text) <= least {
 			return fileops.Fail(fileops.ErrEngine, fmt.Errorf("page %d has no more text than before", pages[i]+1), "the text could not be added to a page")
 		}
 	}

@@ -4,47 +4,36 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 	"github.com/filewright/filewright/fileops/pdfops/internal/typeset"
 	"github.com/filewright/filewright/internal/pagelist"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// Watermark returns the action "watermark" for PDF files. It draws "text" over the
-// content of the chosen pages, within the visible part of each page and upright for its
-// reader. A line break in the text starts a new line.
+// Watermark returns the action "watermark" for PDF files. It draws "text" or the picture
+// "image_key" over the content of the chosen pages, within the visible part of each page
+// and upright for its reader. A line break in the text starts a new line. A picture is
+// stored once, without loss, however many pages show it.
 //
-// "scale" is the width of the text as a part of the width of the page, or of its diagonal
-// at the position diagonal. Text that would be higher than the page is drawn smaller.
+// "scale" is the width of the mark as a part of the width of the page, or of its diagonal
+// at the position diagonal. A mark that would be higher than the page is drawn smaller.
 //
-// The text is an artifact, so it is not part of the text of a tagged document (ISO
-// 32000-2, 14.8.2.2). PDF/A-1 does not allow transparency; with an opacity below 1 the
-// result no longer claims to conform to it. The result is not encrypted.
+// The mark is an artifact, so it is not part of the text of a tagged document (ISO
+// 32000-2, 14.8.2.2). PDF/A-1 does not allow transparency; with an opacity below 1 or a
+// picture with transparent parts the result no longer claims to conform to it. The result
+// is not encrypted.
 func (t Tools) Watermark() fileops.Action {
-	spec := t.pageSpec("watermark", "Draws a text over pages.", fileops.Param{
-		Name: "text", Required: true, Min: 1, Max: 1000,
-		Doc: "Text of the watermark; a line break starts a new line.",
-	}, fileops.Param{
-		Name: "opacity", Type: fileops.Number, Default: 0.4, Min: 0.01, Max: 1,
-		Doc: "How much the watermark covers, from 0.01 to 1 (opaque).",
-	}, fileops.Param{
-		Name: "position", Default: "center",
-		Enum: []string{
-			"center", "diagonal", "tile", "top-left", "top-center", "top-right", "center-left", "center-right",
-			"bottom-left", "bottom-center", "bottom-right",
-		},
-		Aliases: map[string]string{"top": "top-center", "bottom": "bottom-center", "left": "center-left", "right": "center-right", "center-center": "center"},
-		Doc:     "Place of the watermark: at an edge, a corner or in the middle, along the diagonal, or repeated over the page.",
-	}, fileops.Param{
-		Name: "scale", Type: fileops.Number, Min: 0.02, Max: 1,
-		Doc: "Width of the watermark as a part of the page's; by default 0.6 for center and diagonal, else 0.25.",
-	}, fileops.Param{
+	params := fileops.Watermark(true, format.PNG, format.JPG)
+	spec := t.pageSpec("watermark", "Draws a text or a picture over pages.", append(params, fileops.Param{
 		Name: "pages", Pattern: pagelist.Pattern, Min: 1, Max: 1000,
 		Doc: "Pages to mark, such as 1-3,5,-1 (negative: from the end); all if absent.",
-	})
+	})...)
+	spec.Accepts[0].Changes = fileops.WatermarkMarks(params)
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		d, pages, chosen, err := t.markable(ctx, job)
 		if err != nil {
@@ -52,21 +41,24 @@ func (t Tools) Watermark() fileops.Action {
 		}
 		opacity := job.Params.Float("opacity")
 		set := typeset.New(d, t.fonts())
-		m, err := textMark(d, set, job.Params.Get("text"), opacity)
+		var m mark
+		if f := job.Extra["image_key"]; f != nil {
+			m, err = t.pictureMark(d, f, opacity)
+		} else {
+			m, err = textMark(d, set, job.Params.Get("text"), opacity)
+		}
 		if err != nil {
 			return err
 		}
-		if opacity < 1 && d.IsPDFA1() {
+		switch {
+		case (opacity < 1 || m.clear) && d.IsPDFA1():
 			d.DropPDFA()
 			job.Warn(fileops.WarnMetadataDropped, "The file claims to conform to PDF/A-1, which allows no transparency; the result does not conform to it.")
+		case m.unfit && d.Claims(anyPDFA):
+			d.DropPDFA()
+			job.Warn(fileops.WarnMetadataDropped, "The file claims to conform to PDF/A, which does not allow the kind of the picture; the result does not conform to it. A picture in RGB with 8 bits is allowed.")
 		}
-		position, scale := job.Params.Get("position"), job.Params.Float("scale")
-		if scale == 0 {
-			scale = 0.25
-			if position == "center" || position == "diagonal" {
-				scale = 0.6
-			}
-		}
+		position, scale := job.Params.Get("position"), fileops.WatermarkScale(job.Params)
 		for i, at := range chosen {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -90,8 +82,72 @@ func (t Tools) Watermark() fileops.Action {
 
 // A mark is a form XObject to draw on pages. Its lower left corner is the origin.
 type mark struct {
-	form types.IndirectRef
-	w, h float64
+	form  types.IndirectRef
+	w, h  float64
+	clear bool // it has transparent parts
+	unfit bool // its colours are not allowed in PDF/A
+}
+
+// anyPDFA is in the metadata of documents that claim to conform to PDF/A.
+const anyPDFA = "pdfaid:part"
+
+// pictureMark returns a mark with a picture.
+func (t Tools) pictureMark(d *pdf.Document, f *fileops.File, opacity float64) (m mark, err error) {
+	p, err := t.loadPicture(d, f)
+	if err != nil {
+		return m, &fileops.Failure{Kind: fileops.ErrParameter, Message: `parameter "image_key": ` + fileops.Message(err), Err: err}
+	}
+	image := d.Stream(p.image).Dict
+	m.clear = image["SMask"] != nil || image["Mask"] != nil
+	if d.Claims(anyPDFA) {
+		space, ok := calibrated(image["ColorSpace"])
+		image["ColorSpace"] = space
+		m.unfit = !ok || image["BitsPerComponent"] == types.Integer(16) && d.IsPDFA1()
+	}
+	m.w, m.h = float64(p.width), float64(p.height)
+	if p.orientation >= 5 {
+		m.w, m.h = m.h, m.w
+	}
+	resources := types.Dict{"XObject": types.Dict{"Im": p.image}}
+	var b []byte
+	if opacity < 1 {
+		resources["ExtGState"] = types.Dict{"G": types.Dict{"ca": types.Float(opacity), "CA": types.Float(opacity)}}
+		b = append(b, "/G gs "...)
+	}
+	u := upright(p.orientation).Times(pdf.Matrix{m.w, 0, 0, m.h, 0, 0})
+	b = append(append(b, operands(u[:]...)...), "cm /Im Do\n"...)
+	m.form = d.AddStream(types.Dict{"Type": types.Name("XObject"), "Subtype": types.Name("Form"), "BBox": types.NewNumberArray(0, 0, m.w, m.h), "Resources": resources}, b)
+	return m, nil
+}
+
+// calibrated returns a colour space with its device colours replaced by those of sRGB,
+// which are the same on every device. PDF/A requires that unless the document describes a
+// device with such colours (ISO 19005-2, 6.2.4.3). It reports false for CMYK, which has no
+// such equivalent.
+func calibrated(space types.Object) (types.Object, bool) {
+	white := types.NewNumberArray(0.9505, 1, 1.089)
+	switch space := space.(type) {
+	case types.Array:
+		if len(space) > 1 && space[0] == types.Name("Indexed") {
+			base, ok := calibrated(space[1])
+			out := slices.Clone(space)
+			out[1] = base
+			return out, ok
+		}
+	case types.Name:
+		switch space {
+		case "DeviceGray":
+			return types.Array{types.Name("CalGray"), types.Dict{"WhitePoint": white, "Gamma": types.Float(2.2)}}, true
+		case "DeviceRGB":
+			return types.Array{types.Name("CalRGB"), types.Dict{
+				"WhitePoint": white, "Gamma": types.NewNumberArray(2.2, 2.2, 2.2),
+				"Matrix": types.NewNumberArray(0.4124, 0.2126, 0.0193, 0.3576, 0.7152, 0.1192, 0.1805, 0.0722, 0.9505),
+			}}, true
+		case "DeviceCMYK":
+			return space, false
+		}
+	}
+	return space, true
 }
 
 // textMark returns a mark with centred lines of text in gray.

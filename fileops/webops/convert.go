@@ -27,6 +27,9 @@ type page struct {
 	// check requires the first picture to load, because it is the document.
 	check bool
 
+	media   string     // of the style: "" for print, or "screen"
+	scripts *scripting // how its scripts run; nil if they do not run
+
 	// lost is called with what the page does not show, at least once. It may be nil.
 	lost func(losses)
 }
@@ -42,13 +45,13 @@ var conversions = []struct {
 }{
 	{
 		[]format.Format{format.HTML},
-		parameters("takes what the style of the page says (@page), else a4", "takes that of the style, else portrait", pageMargin),
+		append(parameters("takes what the style of the page says (@page), else a4", "takes that of the style, else portrait", pageMargin), scriptParameters()...),
 		(*Engine).htmlPage,
 	},
 	{[]format.Format{format.MD}, parameters("is a4", "is portrait", textMargin), (*Engine).markdownPage},
 	{[]format.Format{format.TXT}, parameters("is a4", "is portrait", textMargin), (*Engine).textPage},
 	{[]format.Format{format.CSV, format.TSV}, parameters("is a4", "is landscape if the table is wide", tableMargin), (*Engine).tablePage},
-	{[]format.Format{format.SVG}, parameters("is that of the picture", "is that of the picture", 0), (*Engine).svgPage},
+	{[]format.Format{format.SVG}, drawingParameters(parameters("is that of the picture", "is that of the picture", 0)), (*Engine).svgPage},
 }
 
 // Convert returns the action "convert" to pdf, see the package comment.
@@ -73,12 +76,26 @@ func (e *Engine) Convert() fileops.Action {
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	err := e.print(ctx, job)
-	if p := job.Params; e.fallback != nil && errors.Is(err, ErrTooLong) && p.Get("page_size") == auto && p.Get("orientation") == auto &&
-		!p.Has("margin") && !p.Bool("page_numbers") && p.Bool("print_background") {
+	if e.fallback != nil && errors.Is(err, ErrTooLong) && ordinary(job.Params) {
 		job.Log.Debug("too long for the browser", "err", err)
 		return e.fallback.Do(ctx, job)
 	}
 	return err
+}
+
+// ordinary reports whether the parameters, which the fallback does not know, have their
+// default values.
+func ordinary(p fileops.Params) bool {
+	defaults := make(map[string]any)
+	for _, d := range parameters("", "", 0) {
+		defaults[d.Name] = d.Default
+	}
+	for name, v := range p.Args() {
+		if name != "convert_to" && v != defaults[name] {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
@@ -109,9 +126,17 @@ func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
 	pg.layout.plain = pg.layout.plain || heavy(pg.html)
 	job.Progress(0.1)
 	return job.WriteFile(fileops.ResultName(in, format.PDF), func(path string) error {
-		return e.pool.use(ctx, func(ctx context.Context, b *browser) error {
+		use := e.pool.use
+		if pg.scripts != nil {
+			use = e.pool.alone
+		}
+		err := use(ctx, func(ctx context.Context, b *browser) error {
 			return b.print(ctx, pg, path, func(done float64) { job.Progress(0.1 + 0.9*done) })
 		})
+		if pg.scripts != nil && errors.Is(err, errCrashed) && ctx.Err() == nil {
+			return fileops.Fail(fileops.ErrLimit, err, "the scripts of the page need more memory than is allowed")
+		}
+		return err
 	})
 }
 
@@ -120,17 +145,16 @@ func (e *Engine) htmlPage(_ context.Context, job *fileops.Job, in []byte) (page,
 	l := newLayout(job.Params, pageMargin, false)
 	l.follow = true
 	p := job.Params
-	rule := ""
-	if p.Get("page_size") != auto || p.Get("orientation") != auto {
-		// Without this rule the style of a page decides its orientation.
-		rule += "size: " + css(l.page.width) + " " + css(l.page.height) + " !important; "
-	}
-	if rule != "" || p.Has("margin") {
-		rule += "margin: " + css(l.margin) + " " + css(l.margin) + " " + css(l.bottom()) + " !important"
-	}
+	rule := l.rule(sized(p))
 	text := prepare(charset.DecodeHTML(in))
 	if rule != "" {
 		text += "<style>@page { " + rule + " }</style>"
 	}
-	return page{html: text, layout: l, lost: func(l losses) { l.warn(job) }}, nil
+	pg := page{html: text, layout: l, lost: func(l losses) { l.warn(job) }}
+	if p.Get("media") == screen {
+		pg.media = screen
+	}
+	var err error
+	pg.scripts, err = newScripts(job, e.pool.opts.ScriptTime)
+	return pg, err
 }

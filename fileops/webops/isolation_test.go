@@ -237,7 +237,7 @@ func TestWithPolicy(t *testing.T) {
 		"<script src=x></script><!DOCTYPE html>":    "",
 		"<!DOCTYPE html [<!ENTITY a '>'>]><link x>": "<!DOCTYPE html [<!ENTITY a '>",
 	} {
-		if got, want := withPolicy(in), before+policy+in[len(before):]; got != want {
+		if got, want := withPolicy(in, policy), before+policy+in[len(before):]; got != want {
 			t.Errorf("%q: %q", in, got)
 		}
 	}

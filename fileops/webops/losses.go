@@ -11,11 +11,14 @@ import (
 // A losses counts the parts of a page that were not shown.
 type losses struct {
 	Scripts int `json:"scripts"`
+	Away    int `json:"away"`   // scripts that are not in the page
 	Images  int `json:"images"` // pictures that are not in the page
 	Styles  int `json:"styles"` // style sheets that are not in the page
 	Frames  int `json:"frames"` // frames and embedded documents that are not in the page
 
 	Empty bool `json:"empty"` // the page shows nothing at all
+
+	run bool // the scripts in the page were run
 }
 
 // everything reports whether a page shows nothing because of its losses.
@@ -92,15 +95,20 @@ const countLosses = `(() => { try {
 		&& ![...document.images].some(i => i.naturalWidth || i.alt.trim())
 		&& !document.querySelector('svg, math, hr, canvas, input:not([type=hidden i]), button, select, textarea, meter, progress, iframe[srcdoc], iframe[src^="data:" i], object[data^="data:" i], embed[src^="data:" i]')
 		&& ![...document.querySelectorAll('*')].slice(0, 5000).some(drawn);
-	return {scripts: scripts.length, images: images.size, styles: styles.size, frames: frames.length, empty};
+	return {scripts: scripts.length, away: scripts.filter(s => away(s.getAttribute('src'))).length, images: images.size, styles: styles.size, frames: frames.length, empty};
 } catch { // an element whose name hides a function
 	return {};
 } })()`
 
 // warn warns about the losses.
 func (l losses) warn(job *fileops.Job) {
-	if l.Scripts > 0 {
+	switch {
+	case l.Scripts > 0 && !l.run:
 		job.Warn(fileops.WarnScriptNotRun, "The scripts of the page were not run.")
+	case l.Away == 1 && l.run:
+		job.Warn(fileops.WarnScriptNotRun, "1 script was not run, because it is not in the file.")
+	case l.Away > 1 && l.run:
+		job.Warn(fileops.WarnScriptNotRun, "%d scripts were not run, because they are not in the file.", l.Away)
 	}
 	var parts []string
 	for _, p := range []struct {

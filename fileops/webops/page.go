@@ -1,6 +1,7 @@
 package webops
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
@@ -20,6 +22,8 @@ type printParams struct {
 	Landscape               bool    `json:"landscape"`
 	DisplayHeaderFooter     bool    `json:"displayHeaderFooter"`
 	PrintBackground         bool    `json:"printBackground"`
+	Scale                   float64 `json:"scale"`
+	PageRanges              string  `json:"pageRanges,omitempty"`
 	PaperWidth              float64 `json:"paperWidth"`
 	PaperHeight             float64 `json:"paperHeight"`
 	MarginTop               float64 `json:"marginTop"`
@@ -39,7 +43,11 @@ type params = map[string]any
 
 // print prints pg to the file at path and replaces it.
 func (b *browser) print(ctx context.Context, pg page, path string, progress func(float64)) error {
-	pg.html = withPolicy(pg.html)
+	if pg.scripts != nil {
+		pg.html = withPolicy(pg.html, scriptPolicy)
+		return b.printQuietly(ctx, append([]instruction{{"Runtime.enable", nil}}, quiet[1:]...), pg, path, progress)
+	}
+	pg.html = withPolicy(pg.html, policy)
 	return b.printQuietly(ctx, quiet, pg, path, progress)
 }
 
@@ -83,6 +91,10 @@ type session struct {
 	frame  string
 	loaded chan struct{}
 	fail   context.CancelCauseFunc
+
+	mu     sync.Mutex
+	errors int    // number of uncaught errors of the page's scripts
+	first  string // message of the first
 }
 
 func (s *session) call(ctx context.Context, method string, p, result any) error {
@@ -100,6 +112,10 @@ func (s *session) handle(e event) {
 			// Aborted, not failed: no frame then shows an error page.
 			_, _ = s.conn.send(s.id, "Fetch.failRequest", params{"requestId": p.RequestID, "errorReason": "Aborted"}, nil)
 		}
+	case "Page.javascriptDialogOpening":
+		_, _ = s.conn.send(s.id, "Page.handleJavaScriptDialog", params{"accept": false}, nil)
+	case "Runtime.exceptionThrown":
+		s.noteError(e.params)
 	case "Page.loadEventFired":
 		select {
 		case s.loaded <- struct{}{}:
@@ -146,13 +162,16 @@ var quiet = []instruction{
 // always see them in time: it missed prefetch once in fifteen times.
 const policy = `<meta http-equiv="Content-Security-Policy" content="default-src data: blob: 'unsafe-inline'">`
 
+// scriptPolicy is the policy of a page whose scripts run.
+const scriptPolicy = `<meta http-equiv="Content-Security-Policy" content="default-src data: blob: 'unsafe-inline' 'unsafe-eval'">`
+
 // preamble matches everything before the first element, up to the doctype. The doctype
 // decides the layout mode, so it has to come first.
 var preamble = regexp.MustCompile(`(?i)^\x{feff}?(?:\s+|<!--(?s:.*?)-->|<\?[^>]*>)*<!doctype[^>]*>`)
 
 // withPolicy adds policy to a page. The rest of the page comes later and can only make
 // the policy stricter.
-func withPolicy(html string) string {
+func withPolicy(html, policy string) string {
 	start := preamble.FindString(html)
 	return start + policy + html[len(start):]
 }
@@ -178,6 +197,40 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		}
 	}
 	progress(0.2)
+	if pg.media != "" {
+		if err := s.call(ctx, "Emulation.setEmulatedMedia", params{"media": pg.media}, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.load(ctx, pg); err != nil {
+		return err
+	}
+	if err := s.look(ctx, pg); err != nil {
+		return err
+	}
+	progress(0.5)
+	p := pg.layout.params()
+	if err := s.toFile(ctx, p, path, pg.most); err != nil || pg.layout.pages == "" {
+		return err
+	}
+	progress(0.8)
+	total, err := countPages(path)
+	if err == nil {
+		p.PageRanges, err = pg.layout.chosen(total)
+	}
+	if err != nil || p.PageRanges == "" {
+		return err
+	}
+	return s.toFile(ctx, p, path, pg.most)
+}
+
+// load shows the page and waits until it is complete, and until its scripts are done.
+func (s *session) load(ctx context.Context, pg page) error {
+	if pg.scripts != nil {
+		limited, stop := context.WithTimeoutCause(ctx, pg.scripts.limit, pg.scripts.late())
+		defer stop()
+		ctx = limited
+	}
 	if err := s.call(ctx, "Page.setDocumentContent", params{"frameId": s.frame, "html": pg.html}, nil); err != nil {
 		return err
 	}
@@ -188,14 +241,17 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 	case <-s.conn.done:
 		return errGone
 	}
-	if err := s.look(ctx, pg); err != nil {
-		return err
+	if pg.scripts == nil {
+		return nil
 	}
-	progress(0.5)
+	return s.settle(ctx, pg.scripts)
+}
+
+// toFile prints the page to the file at path and replaces it.
+func (s *session) toFile(ctx context.Context, p printParams, path string, most int64) error {
 	var printed struct {
 		Stream string `json:"stream"`
 	}
-	p := pg.layout.params()
 	p.TransferMode = "ReturnAsStream"
 	if err := s.call(ctx, "Page.printToPDF", p, &printed); err != nil {
 		var refused *protocolError
@@ -204,8 +260,25 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		}
 		return err
 	}
-	progress(0.8)
-	return s.save(ctx, printed.Stream, path, pg.most)
+	return s.save(ctx, printed.Stream, path, most)
+}
+
+// pageObject matches a page in a PDF by the browser, which writes its objects without
+// compression (SkPDFDocument.cpp in Skia).
+var pageObject = regexp.MustCompile(`/Type /Page[^A-Za-z]`)
+
+// countPages returns the number of pages of a PDF by the browser.
+func countPages(path string) (int, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	r, n := bufio.NewReaderSize(f, 1<<20), 0
+	for pageObject.FindReaderIndex(r) != nil {
+		n++
+	}
+	return n, nil
 }
 
 // look waits for the fonts in the page, gives the page a title, counts its losses, and
@@ -228,14 +301,24 @@ func (s *session) look(ctx context.Context, pg page) error {
 			} `json:"value"`
 		} `json:"result"`
 	}
-	err = s.call(ctx, "Runtime.evaluate", params{
+	call := params{
 		"expression": `document.fonts.ready.then(() => {
 			if (!document.title.trim()) document.title = ` + string(title) + `;
 			const first = document.images[0];
 			return {frames: document.body instanceof HTMLFrameSetElement, broken: !first || !first.naturalWidth, lost: ` + lost + `};
 		})`,
 		"awaitPromise": true, "returnByValue": true,
-	}, &seen)
+	}
+	if pg.scripts != nil { // the page may have changed its own functions
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, pg.scripts.limit, pg.scripts.late())
+		defer stop()
+		if call["contextId"], err = s.ownWorld(ctx); err != nil {
+			return err
+		}
+	}
+	err = s.call(ctx, "Runtime.evaluate", call, &seen)
+	seen.Result.Value.Lost.run = pg.scripts != nil
 	var refused *protocolError
 	switch {
 	case errors.As(err, &refused):
@@ -250,7 +333,10 @@ func (s *session) look(ctx context.Context, pg page) error {
 	case seen.Result.Value.Frames:
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page consists of frames, and what they show is in other files")
 	case seen.Result.Value.Lost.everything():
-		if l := seen.Result.Value.Lost; l.Scripts > 0 {
+		switch l := seen.Result.Value.Lost; {
+		case l.run && l.Away == 0:
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page shows nothing after its scripts have run; wait_for_selector or wait_delay can wait for its content")
+		case l.Scripts > 0 && !l.run:
 			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page shows nothing without its scripts, which are not run")
 		}
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page shows nothing, because what it shows is in other files")
@@ -259,6 +345,11 @@ func (s *session) look(ctx context.Context, pg page) error {
 	}
 	if pg.lost != nil {
 		pg.lost(seen.Result.Value.Lost)
+	}
+	if pg.scripts != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		pg.scripts.warn(s.errors, s.first)
 	}
 	return nil
 }

@@ -70,14 +70,32 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 		return p.verdict(ctx, b, err)
 	}
 	p.opts.Log.Warn("the browser crashed; the document gets another one of its own", "err", err)
-	if b, err = p.start(); err != nil {
+	return p.separately(outer, do)
+}
+
+// alone calls do with a separate browser, which is stopped afterwards.
+func (p *pool) alone(ctx context.Context, do func(context.Context, *browser) error) error {
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.ctx.Done():
+		return p.closed()
+	}
+	defer func() { <-p.turns }()
+	return p.separately(ctx, do)
+}
+
+// separately is alone without waiting for a turn.
+func (p *pool) separately(ctx context.Context, do func(context.Context, *browser) error) error {
+	b, err := p.start()
+	if err != nil {
 		return err
 	}
-	ctx, cancel = p.limited(outer, b.proc.Work())
+	defer b.stop()
+	ctx, cancel := p.limited(ctx, b.proc.Work())
 	defer cancel()
-	err = p.watched(ctx, b, do)
-	b.stop()
-	return p.verdict(ctx, b, err)
+	return p.verdict(ctx, b, p.watched(ctx, b, do))
 }
 
 // limited returns a context for one document; m measures its work.

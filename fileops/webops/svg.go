@@ -30,14 +30,14 @@ func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, 
 	}
 	p := job.Params
 	l := newLayout(p, 0, s.width > s.height)
-	if p.Get("page_size") == auto {
+	if p.Get("page_size") == auto && !p.Has("paper_width") && !p.Has("paper_height") {
 		if p.Get("orientation") != auto && (p.Get("orientation") == landscape) != (s.width > s.height) {
 			l.page = s.turned()
 		} else {
 			l.page = s
 		}
-		l.page.width += 2 * l.margin
-		l.page.height += l.margin + l.bottom()
+		l.page.width += l.margin.left + l.margin.right
+		l.page.height += l.margin.top + l.margin.bottom
 	}
 	inner := l.inner()
 	if inner.width < 1 || inner.height < 1 {
@@ -46,10 +46,10 @@ func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, 
 	if f := min(inner.width/s.width, inner.height/s.height); f < 1 {
 		s.width, s.height = s.width*f, s.height*f
 	}
-	style := fmt.Sprintf("@page { size: %s %s; margin: %s %[3]s %[4]s } html, body { margin: 0; height: 100%% } "+
+	style := fmt.Sprintf("@page { size: %s %s; margin: %s %s %s %s } html, body { margin: 0; height: 100%% } "+
 		"body { display: flex; align-items: center; justify-content: center; overflow: hidden } "+
-		"img { width: %[5]s; height: %[6]s; flex: none }",
-		css(l.page.width), css(l.page.height), css(l.margin), css(l.bottom()), css(s.width), css(s.height))
+		"img { width: %s; height: %s; flex: none }",
+		css(l.page.width), css(l.page.height), css(l.margin.top), css(l.margin.right), css(l.margin.bottom), css(l.margin.left), css(s.width), css(s.height))
 	l.follow = true // inches with a few decimals would leave a strip
 	name := format.Base(job.Input().Name())
 	img := `<img alt="` + html.EscapeString(name) + `" src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString(in) + `">`

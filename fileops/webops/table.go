@@ -72,14 +72,14 @@ func (e *Engine) tablePage(ctx context.Context, job *fileops.Job, in []byte) (pa
 		return page{}, fileops.Fail(fileops.ErrLimit, ErrTooLong, "the table has %d cells, more than the limit of %d for a PDF", cells, limit)
 	}
 	l := newLayout(job.Params, tableMargin, false)
-	if job.Params.Get("orientation") == auto && t.width() > l.inner().width {
+	if job.Params.Get("orientation") == auto && !job.Params.Has("paper_width") && t.width() > l.inner().width {
 		l = newLayout(job.Params, tableMargin, true)
 	}
 	body, font, err := t.write(ctx, l.inner().width)
 	if err != nil {
 		return page{}, err
 	}
-	l.plain = cells > maxTagged
+	l.plain = l.plain || cells > maxTagged
 	style := fmt.Sprintf("%s\ntable { font-size: %s }", tableStyle, css(font))
 	return page{html: document(format.Base(job.Input().Name()), style, body), layout: l}, nil
 }

@@ -27,6 +27,11 @@
 // memory and the size of the result are limited. The browser's own sandbox is on unless
 // [Options] disable it.
 //
+// With the parameter javascript, the scripts in a page run before it is printed. Such a
+// page has a browser of its own, which is stopped afterwards: endless scripts and scripts
+// that need too much memory affect no other document. The scripts reach nothing outside
+// the page either. They are interpreted, not compiled, and have no WebAssembly.
+//
 // External resources are therefore missing: pictures, styles and fonts must be in the
 // page as data URLs. A missing picture is replaced by its alternative text. Warnings tell
 // how many pictures, style sheets and frames are missing, and whether the page has
@@ -88,6 +93,10 @@ type Options struct {
 	RecycleMemory int64         // private memory in bytes above which it is replaced; 0 means 800 MB
 	MemoryLimit   int64         // private memory in bytes at which it is killed; 0 means 3 GiB
 	Timeout       time.Duration // of work for one document, see [worktime.Context]; 0 means 2 minutes
+
+	// ScriptTime limits how long the scripts of a page may take until it is printed,
+	// with their waits. 0 means 20 seconds.
+	ScriptTime time.Duration
 
 	// Run limits scratch space, files and processes of the browser while it has
 	// documents. Zero fields mean no limit.
@@ -151,6 +160,9 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 2 * time.Minute
+	}
+	if o.ScriptTime <= 0 {
+		o.ScriptTime = 20 * time.Second
 	}
 	if o.MaxCells <= 0 {
 		o.MaxCells = 20_000

@@ -45,6 +45,10 @@ type Config struct {
 	Webhooks *webhook.Webhooks // nil: no pages for webhooks
 	Version  string            // version of the program, for people; "": not shown
 
+	// OneCall reports whether the service has the endpoint of package onecall, which the page to
+	// try everything then shows.
+	OneCall bool
+
 	// Connect lists further origins that browsers may upload to, such as the bucket's origin if
 	// uploads go straight there (s3blob.Store.Origin). Pages load nothing from these origins, even
 	// if downloads are redirected.

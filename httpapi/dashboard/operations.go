@@ -125,6 +125,19 @@ func (b operationPage) HasResults() bool {
 	return slices.ContainsFunc(b.Items, func(it status.Item) bool { return len(it.Results) > 0 })
 }
 
+// Several reports whether the operation is final and has several files to download.
+func (b operationPage) Several() bool {
+	n := 0
+	for _, it := range b.Items {
+		for _, f := range it.Results {
+			if !gone(f) {
+				n++
+			}
+		}
+	}
+	return b.State.Final() && n > 1
+}
+
 // Curl returns the API call for the operation as a shell command.
 func (b operationPage) Curl() string {
 	return fmt.Sprintf("curl -s \"$API/api/v1/status/%s\" \\\n  -H \"Authorization: Bearer $KEY\"", b.ID)

@@ -11,7 +11,10 @@ import (
 )
 
 // A tryPage has the formats for the scripts, as JSON.
-type tryPage struct{ Kinds, Families string }
+type tryPage struct {
+	Kinds, Families string
+	OneCall         bool
+}
 
 func (d *Dashboard) try(v *visit) error {
 	kinds, families := make(map[string]string), make(map[string]string)
@@ -31,7 +34,7 @@ func (d *Dashboard) try(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return d.render(v, http.StatusOK, page{Template: "try", Title: "Try it", Nav: "try", Body: tryPage{string(k), string(f)}})
+	return d.render(v, http.StatusOK, page{Template: "try", Title: "Try it", Nav: "try", Body: tryPage{string(k), string(f), d.cfg.OneCall}})
 }
 
 // tryParameters answers GET …/try/parameters?action=convert&ext=docx&convert_to=pdf with the names

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -120,6 +121,10 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 		}
 		paths[i] = path
 	}
+	args, err := l.resolveArgs(c, paths)
+	if err != nil {
+		return nil, err
+	}
 	dir, name, err := l.target(c, paths[0])
 	if err != nil {
 		return nil, err
@@ -140,7 +145,7 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 		}
 	}()
 	processor := &batch.Local{Registry: l.Registry, TempDir: l.TempDir, MaxOutput: l.MaxOutput}
-	made, err := processor.Process(ctx, batch.Task{Action: c.Action, Args: c.Args, Files: paths, Progress: c.Progress}, scratch)
+	made, err := processor.Process(ctx, batch.Task{Action: c.Action, Args: args, Files: paths, Progress: c.Progress}, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +168,25 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 	}
 	kept = c.Temporary && len(results) > 0
 	return results, nil
+}
+
+// resolveArgs returns the arguments of a call, with the absolute paths of files that they name.
+func (l *Local) resolveArgs(c Call, paths []string) (fileops.Args, error) {
+	formats := make([]format.Format, len(paths))
+	for i, path := range paths {
+		formats[i] = format.Parse(path)
+	}
+	_, params, err := l.Registry.Resolve(c.Action, formats, c.Args)
+	if err != nil {
+		return nil, err
+	}
+	args := maps.Clone(c.Args)
+	for name, file := range params.Uploads() {
+		if args[name], err = l.resolve(file); err != nil {
+			return nil, err
+		}
+	}
+	return args, nil
 }
 
 // target returns the directory for the results of a call, and the name that the caller wants for them,

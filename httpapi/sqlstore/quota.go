@@ -100,12 +100,17 @@ func held(f *upload.File) int64 {
 // pending reports whether a file is an upload in progress.
 func pending(f *upload.File) bool { return f != nil && f.State == upload.Open && f.Task == "" }
 
+// received reports whether a file is an upload that arrived complete, without a session.
+func received(f *upload.File) bool {
+	return f != nil && f.State == upload.Ready && f.Task == "" && f.UploadID != ""
+}
+
 // takeFile counts a file that t changes from before to after; nil means that it does
 // not exist. It refuses new uploads beyond a limit. An upload that ends without
 // completion no longer counts for its day.
 func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 	switch {
-	case before == nil && pending(after):
+	case before == nil && (pending(after) || received(after)):
 		if after.Size == 0 {
 			return nil
 		}
@@ -130,7 +135,7 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 			return err
 		}
 		fresh := *after
-		fresh.State = upload.Ready // bytes that are stored already are not refused
+		fresh.State, fresh.UploadID = upload.Ready, "" // bytes that are stored already are not refused
 		return takeFile(ctx, t, nil, &fresh)
 	}
 	either := before

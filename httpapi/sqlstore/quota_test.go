@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -256,6 +257,32 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		}
 		systest.NoError(t, s.Files().Delete(ctx, added.Key))
 		expect(0, 40)
+
+		// So has a file that arrived without a session. It is refused beyond a limit.
+		whole := func(n int) (*upload.File, error) {
+			return long.Receive(ctx, upload.Request{Owner: "ada", Name: "d.txt", Size: -1}, bytes.NewReader(make([]byte, n)))
+		}
+		got, err := whole(50)
+		systest.NoError(t, err)
+		expect(50, 90)
+		if _, err := whole(51); !errors.As(err, &quota) || quota.What != "stored_bytes" || quota.Used != 50 {
+			t.Errorf("more than is left: %v", err)
+		}
+		expect(50, 90)
+		systest.NoError(t, long.Delete(ctx, "ada", got.Key))
+		expect(0, 90)
+		if got, err = whole(100); err != nil {
+			t.Fatal(err)
+		}
+		systest.NoError(t, long.Delete(ctx, "ada", got.Key))
+		if _, err := whole(11); !errors.As(err, &quota) || quota.What != "bytes_per_day" || quota.Used != 190 {
+			t.Errorf("more than is left of the day: %v", err)
+		}
+		expect(0, 190)
+		// The rest of the test has its own day.
+		if _, err := s.Accounts().Update(ctx, "ada", func(a *account.Account) error { a.Limits.BytesPerDay = 1000; return nil }); err != nil {
+			t.Fatal(err)
+		}
 
 		// Files that change owners count for the new owner.
 		f = begin(long, 30)

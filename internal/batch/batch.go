@@ -101,7 +101,7 @@ feed:
 	return nil
 }
 
-// process runs one task and returns its last event.
+// process runs one task and returns its last event. Results have the permissions of the input.
 func (b *Batch) process(ctx context.Context, inputs []string, report func(Event)) Event {
 	last := Event{Inputs: inputs, Done: true, Progress: 1}
 	dir := cmp.Or(b.Output, filepath.Dir(inputs[0]))
@@ -126,6 +126,9 @@ func (b *Batch) process(ctx context.Context, inputs []string, report func(Event)
 		if err := Move(filepath.Join(scratch, r.Name), to, b.Force); err != nil {
 			last.Err = err
 			return last
+		}
+		if st, err := os.Stat(inputs[0]); err == nil {
+			_ = os.Chmod(to, st.Mode().Perm()) // some file systems have no permissions
 		}
 		last.Outputs = append(last.Outputs, to)
 	}

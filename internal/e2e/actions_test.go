@@ -6,6 +6,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"image"
+	_ "image/jpeg"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +31,7 @@ func TestPasteTheBanner(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := docx(t).save(t)
-	script = strings.Replace(script, "FILE=report.docx", "FILE="+path, 1)
+	script = strings.Replace(script, "file=@report.docx", "file=@"+path+" -F wait=10m", 1) // the host may be busy
 	paste(t, script, dir)
 	if err := s.stop(); err != nil {
 		t.Errorf("stop: %v", err)
@@ -40,13 +43,11 @@ func TestPasteTheBanner(t *testing.T) {
 }
 
 // paste runs the lines of the banner in dir and checks the files that they create. The line that
-// waits for the result runs again if the host is too busy to finish within its minute.
+// waits for the result, if there is one, runs again if the host is too busy to finish within its
+// minute.
 func paste(t *testing.T, script, dir string) {
 	t.Helper()
 	wait := regexp.MustCompile(`(?m)^LINK=.*$`)
-	if !wait.MatchString(script) {
-		t.Fatalf("no line waits for the result: %s", script)
-	}
 	script = wait.ReplaceAllStringFunc(script, func(line string) string {
 		return "for try in 1 2 3 4 5; do " + line + "; [ -z \"$LINK\" ] || break; done"
 	})
@@ -62,17 +63,20 @@ func paste(t *testing.T, script, dir string) {
 }
 
 // In a clone the lines use the sample file of the repository, and work in a terminal in any
-// directory.
+// directory. Without the one call, they show each step.
 func TestPasteTheBannerOfAClone(t *testing.T) {
 	t.Parallel()
 	clone := filepath.Join(t.TempDir(), "somebody's clone")
 	files := filepath.Join(clone, "examples", "files")
 	systest.NoError(t, os.MkdirAll(files, 0o755))
 	systest.NoError(t, os.WriteFile(filepath.Join(files, "report.docx"), docx(t).b, 0o644))
-	s, err := launchBy([]string{"env", "--chdir", clone}, filepath.Join(t.TempDir(), "data"))
+	s, err := launchBy([]string{"env", "--chdir", clone}, filepath.Join(t.TempDir(), "data"), "--run-timeout", "0")
 	systest.NoError(t, err)
 	t.Cleanup(s.kill)
 	_, script, _ := strings.Cut(s.banner, "paste this into another terminal:")
+	if !strings.Contains(script, "LINK=") {
+		t.Errorf("no line waits for the result: %s", script)
+	}
 	paste(t, script, t.TempDir())
 }
 
@@ -469,4 +473,76 @@ func TestPasswords(t *testing.T) {
 	shared.fails(t, "password_required", "merge", nil, foreign)
 	shared.fails(t, "password_required", "convert", map[string]any{"convert_to": "png"}, foreign)
 	shared.fails(t, "password_required", "compress", nil, foreign)
+}
+
+// The first examples of the README and of its page work as they are written.
+func TestOneCallOfTheDocs(t *testing.T) {
+	t.Parallel()
+	s := start(t, filepath.Join(t.TempDir(), "data"))
+	calls := 0
+	for _, page := range []string{"README.md", filepath.Join("docs", "onecall.md")} {
+		text := string(systest.ReadFile(t, filepath.Join("..", "..", page)))
+		for _, m := range regexp.MustCompile(`(?m)^\$ (curl .* -o report\.pdf)$`).FindAllStringSubmatch(text, -1) {
+			calls++
+			dir := t.TempDir()
+			systest.NoError(t, os.WriteFile(filepath.Join(dir, "report.docx"), docx(t).b, 0o600))
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", m[1])
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "API="+s.url, "KEY="+s.key)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", m[1], err, out)
+			}
+			if text := tool(t, "pdftotext", filepath.Join(dir, "report.pdf"), "-"); !strings.Contains(text, "quick brown fox") {
+				t.Errorf("%s: text of the PDF: %s", m[1], text)
+			}
+		}
+	}
+	if calls != 3 {
+		t.Errorf("the pages have %d calls", calls)
+	}
+}
+
+// A picture is drawn over pages and pictures.
+func TestWatermarkPicture(t *testing.T) {
+	t.Parallel()
+	m := image.NewNRGBA(image.Rect(0, 0, 60, 40))
+	for i := range m.Pix {
+		m.Pix[i] = []byte{0, 255, 0, 255}[i%4]
+	}
+	var b bytes.Buffer
+	systest.NoError(t, png.Encode(&b, m))
+	logo := file{"logo.png", b.Bytes()}
+	key := shared.upload(t, logo.name, logo.b, 1)
+	params := map[string]any{"image_key": key, "opacity": 1, "position": "center", "scale": 0.5}
+	for _, in := range []file{pdf(t), jpg(t), sample(t, format.PNG), video(t, "mp4")} {
+		out := shared.one(t, "watermark", params, in).save(t)
+		base := strings.TrimSuffix(out, filepath.Ext(out))
+		switch filepath.Ext(out) {
+		case ".pdf":
+			tool(t, "pdftoppm", "-png", "-singlefile", "-r", "50", out, base)
+			out = base + ".png"
+		case ".mp4":
+			tool(t, "ffmpeg", "-v", "error", "-i", out, "-frames:v", "1", base+".png")
+			out = base + ".png"
+		}
+		drawn, err := os.Open(out)
+		systest.NoError(t, err)
+		defer drawn.Close()
+		shown, _, err := image.Decode(drawn)
+		systest.NoError(t, err)
+		middle := shown.At(shown.Bounds().Dx()/2, shown.Bounds().Dy()/2)
+		if r, g, b, _ := middle.RGBA(); r>>8 > 12 || g>>8 < 243 || b>>8 > 12 {
+			t.Errorf("%s: the colour in the middle is %v", in.name, middle)
+		}
+	}
+	broken := shared.upload(t, "broken.png", logo.b[:len(logo.b)/2], 1)
+	for _, in := range []file{pdf(t), jpg(t)} {
+		if text := shared.fails(t, "invalid_parameter", "watermark", map[string]any{"image_key": broken}, in); !strings.Contains(text, "image_key") {
+			t.Errorf("a broken picture: %s", text)
+		}
+	}
+	p := shared.want(t, 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "watermark", "file_keys": []string{shared.upload(t, "a.pdf", pdf(t).b, 1)},
+		"parameters": map[string]any{"image_key": key, "text": "too"}})
+	if p.str("param") != "parameters.image_key" {
+		t.Errorf("both: %s", p.raw)
+	}
 }

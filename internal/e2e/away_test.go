@@ -120,8 +120,10 @@ func TestDependenciesAway(t *testing.T) {
 		func(ctx context.Context) { send(ctx, admin, "GET", "/api/v1/admin/overview", nil) },
 	} {
 		clients.Go(func() {
+			// Without the pause the requests would take both processors from the database that starts.
 			for ctx.Err() == nil {
 				f(ctx)
+				time.Sleep(5 * time.Millisecond)
 			}
 		})
 	}

@@ -212,7 +212,7 @@ func TestDashboard(t *testing.T) {
 	tab.Accessible()
 	tab.Eval(`document.querySelector("#step-result").scrollIntoView({block: "center"})`, nil)
 	shot(tab, "result")
-	for _, text := range []string{"initiate-upload", "complete-upload", "/api/v1/do", "?wait=30s", "/v1/download/"} {
+	for _, text := range []string{"/api/v1/run/convert", "initiate-upload", "complete-upload", "/api/v1/do", "?wait=30s", "/v1/download/"} {
 		if !strings.Contains(tab.Text("#calls"), text) {
 			t.Errorf("as curl: %s is missing", text)
 		}

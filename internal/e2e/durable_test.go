@@ -232,7 +232,8 @@ func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	// With an empty cache the server is still compiling when it is stopped.
-	s := start(t, dir, "--drain", "300ms", "--cache-dir", filepath.Join(dir, "cache"))
+	flags := []string{"--soffice", "none", "--chromium", "none"} // they start slowly
+	s := start(t, dir, append(flags, "--drain", "300ms", "--cache-dir", filepath.Join(dir, "cache"))...)
 	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=8",
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
 	task := s.begin(t, "compress", nil, long)
@@ -254,7 +255,7 @@ func TestStopAndGoOn(t *testing.T) {
 	if r := <-waiting; r == nil || r.status != 200 {
 		t.Error("the client that waited got no answer")
 	}
-	again := start(t, dir)
+	again := start(t, dir, flags...)
 	again.key = s.key
 	if r := again.await(t, task); r.str("operation_status") != "completed" {
 		t.Errorf("after the restart: %s", r.raw)

@@ -153,11 +153,9 @@ func (o *overseer) goesOn(t *testing.T, good file, when string) {
 	}
 }
 
-// Hostile files go through a real server like all files. They touch nothing, every item finishes,
-// and the server is as before.
-func TestHostileFiles(t *testing.T) {
-	t.Parallel()
-	o := oversee(t)
+// hostileFiles sends hostile files through a real server, like all files. They touch nothing, every
+// item finishes, and the server is as before.
+func hostileFiles(t *testing.T, o *overseer) {
 	x := hostile.NewTrap(t)
 	good := docx(t)
 	began := time.Now()
@@ -191,10 +189,8 @@ func TestHostileFiles(t *testing.T) {
 	t.Logf("%d files; at most %d MiB, %d when idle", len(files), o.peak>>20, o.idle.memory>>20)
 }
 
-// Bombs use no more than their limits, and free it.
-func TestBombs(t *testing.T) {
-	t.Parallel()
-	o := oversee(t)
+// bombsAreFreed checks that bombs use no more than their limits, and free it.
+func bombsAreFreed(t *testing.T, o *overseer) {
 	good := docx(t)
 	batch := scale(4, 12)
 	files := hostile.Scaled(bombs())
@@ -223,7 +219,7 @@ func TestBombs(t *testing.T) {
 // A busy engine is killed with all its processes, by cancellation and by its deadline.
 func TestBusyEngineIsKilled(t *testing.T) {
 	t.Parallel()
-	o := oversee(t, "--task-time", fmt.Sprint(scale(40, 25), "s"))
+	o := oversee(t, "--task-time", fmt.Sprint(scale(40, 10), "s"))
 	byName := make(map[string]file)
 	for _, f := range bombs() {
 		b, _ := f.Bytes()

@@ -109,7 +109,13 @@ func numbered(head, piece string, n int, tail string) func() []byte {
 // within the limit.
 func TestServerMemoryInStorms(t *testing.T) {
 	t.Parallel()
-	o := oversee(t)
+	program, err := plain()
+	systest.NoError(t, err)
+	o := &overseer{} // of a server without external programs, which takes no part in this
+	o.server, err = launchProgram([]string{program}, nil, t.TempDir(), append([]string{"--isolate", "--log-level", "warn", "--rate", "0"}, noEngines...)...)
+	systest.NoError(t, err)
+	t.Cleanup(o.kill)
+	o.base = resident(t, o.cmd.Process.Pid, "VmRSS:")
 	keys := make([]string, 10_000)
 	for i := range keys {
 		keys[i] = strings.Repeat("a", 26)
@@ -176,11 +182,9 @@ func TestServerMemoryInStorms(t *testing.T) {
 	}
 }
 
-// A document of about 30 MB stays within the limit, whatever parts of it a reader would like to
-// keep.
-func TestServerMemoryForDocuments(t *testing.T) {
-	t.Parallel()
-	o := oversee(t)
+// largeDocuments checks that a document of about 30 MB stays within the limit, whatever parts of it a
+// reader would like to keep.
+func largeDocuments(t *testing.T, o *overseer) {
 	const size = 25 << 20
 	var directory bytes.Buffer
 	z := zip.NewWriter(&directory)

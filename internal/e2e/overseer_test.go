@@ -129,6 +129,30 @@ func oversee(t *testing.T, flags ...string) *overseer {
 	return o
 }
 
+// TestOverseen runs the tests that watch an ordinary server from outside. Each has its own server. With
+// -short they share one and run one after another, because a server with all engines takes longer to
+// start than such a test.
+func TestOverseen(t *testing.T) {
+	t.Parallel()
+	var one *overseer
+	if testing.Short() {
+		one = oversee(t)
+	}
+	for _, tt := range []struct {
+		name string
+		run  func(*testing.T, *overseer)
+	}{{"LargeDocuments", largeDocuments}, {"HostileFiles", hostileFiles}, {"Bombs", bombsAreFreed}, {"Soak", soak}} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := one
+			if o == nil {
+				t.Parallel()
+				o = oversee(t)
+			}
+			tt.run(t, o)
+		})
+	}
+}
+
 // temporary lists the names in the temporary directory.
 func (o *overseer) temporary(t *testing.T) []string {
 	t.Helper()

@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	soakItems   = flag.Int("items", 0, "how many `items` TestSoak has worked on; 0: 2000, or 200 with -short")
+	soakItems   = flag.Int("items", 0, "how many `items` TestOverseen/Soak has worked on; 0: 2000, or 200 with -short")
 	soakClients = flag.Int("clients", 8, "how many `clients` do so at once")
 )
 
@@ -90,11 +90,9 @@ func chores(t *testing.T, x *hostile.Trap) []chore {
 	}
 }
 
-// TestSoak sends thousands of good, broken and hostile files from several accounts. Every item
-// finishes, good files succeed, and nothing remains of the work.
-func TestSoak(t *testing.T) {
-	t.Parallel()
-	o := oversee(t)
+// soak sends thousands of good, broken and hostile files from several accounts. Every item finishes,
+// good files succeed, and nothing remains of the work.
+func soak(t *testing.T, o *overseer) {
 	x := hostile.NewTrap(t)
 	work := chores(t, x)
 	var lots []int

@@ -43,6 +43,7 @@ file, and another program judges the result.
 
 `)
 	overview(&b, cells)
+	breadth(&b, cells)
 	conversions(&b, cells)
 	others(&b, cells)
 	parameters(&b, cells)
@@ -183,10 +184,16 @@ func parameters(b *bytes.Buffer, cells []Cell) {
 
 // describe returns the type of a parameter with its limits and default.
 func describe(p fileops.Param) string {
-	s := [...]string{"text", "whole number", "number", "true or false", "object", "list of texts"}[p.Type]
+	s := [...]string{"text", "whole number", "number", "true or false", "object", "list of texts", "file_key of a file"}[p.Type]
 	switch {
 	case p.Name == "ocr_language": // the host decides
 		s = "an installed language of Tesseract"
+	case p.Type == fileops.Upload:
+		var names []string
+		for _, f := range p.Formats {
+			names = append(names, string(f))
+		}
+		s += ": " + strings.Join(names, ", ")
 	case len(p.Enum) > 0:
 		s = "one of " + strings.Join(p.Enum, ", ")
 	case p.Min != 0 || p.Max != 0:

@@ -269,7 +269,7 @@ func trialLeaves(c matrix.Cell, p fileops.Param, seen counter) []leaf {
 		for name, value := range tr.also {
 			l.args = with(l.args, name, value)
 		}
-		if p.Secret {
+		if p.Secret || p.Type == fileops.Upload {
 			out = append(out, l.named("+%s=given", p.Name))
 		} else {
 			out = append(out, l.named("+%s=%v", p.Name, tr.value))
@@ -398,7 +398,9 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 	case "watermark":
 		want.marked = want.still
 	case "thumbnail":
-		if want.still = want.w > 0; !want.still {
+		if want.still = want.w > 0 && len(l.cell.Changes) == 0; len(l.cell.Changes) > 0 {
+			want = content{} // a sheet of pictures
+		} else if !want.still {
 			want = content{preview: 256}
 		} else if l.in[0] == format.SVG { // drawings fill the box
 			want.w, want.h = 256, 192

@@ -173,7 +173,7 @@ func slidesSpecimen(f format.Format) ([]byte, error) {
 	var err error
 	switch f {
 	case format.PPT:
-		return withOffice(f, format.PPTX, specimen)
+		return officeFile("specimen.ppt")
 	case format.ODP:
 		err = writeODFWith(&b, "presentation", odfSlides(odfHref), true)
 	case format.FODP:

@@ -18,7 +18,7 @@ import (
 // pdfSpecimen returns two pages: one that LibreOffice converted from the Word
 // document, and one with only [Text].
 func pdfSpecimen() ([]byte, error) {
-	first, err := withOffice(format.PDF, format.DOCX, specimen)
+	first, err := officeFile("specimen.pdf")
 	if err != nil {
 		return nil, err
 	}

@@ -3,14 +3,18 @@ package specimen
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
+	"embed"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +88,12 @@ func build(f format.Format) ([]byte, error) {
 		err = writeICO(&b)
 	case format.PSD:
 		writePSD(&b, pic)
+	case format.RAW:
+		writeDNG(&b, pic)
+	case format.PPM, format.TGA, format.ICNS:
+		m := image.NewNRGBA(pic.Bounds())
+		draw.Draw(m, m.Rect, pic, image.Point{}, draw.Src)
+		return encodePicture(f, m)
 	case format.SVG:
 		fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="160" height="120"><rect width="160" height="120" fill="#eee"/><circle cx="80" cy="60" r="40" fill="#c22"/></svg>`)
 	case format.WAV:
@@ -110,12 +120,8 @@ func build(f format.Format) ([]byte, error) {
 		err = writeZIP(&b, "a.txt", Text, "dir/b.txt", strings.Repeat(Text, 100))
 	case format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.EPUB, format.FODT, format.FODS, format.FODP:
 		err = writeOffice(&b, f)
-	case format.DOC:
-		return withOffice(f, format.DOCX, build)
-	case format.XLS:
-		return withOffice(f, format.XLSX, build)
-	case format.PPT:
-		return withOffice(f, format.PPTX, build)
+	case format.DOC, format.XLS, format.PPT:
+		return officeFile("sample." + string(f))
 	case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
 		return withVips(f, pic)
 	default:
@@ -261,17 +267,23 @@ func withVips(f format.Format, pic image.Image) ([]byte, error) {
 	})
 }
 
-// withOffice makes LibreOffice convert the result of make(from) to f.
-func withOffice(f, from format.Format, make func(format.Format) ([]byte, error)) ([]byte, error) {
-	src, err := make(from)
+// officeFiles are the samples and specimens that LibreOffice made from others. They are kept, because
+// the tests of many packages need them and LibreOffice takes seconds to start.
+//
+//go:embed office/*.gz
+var officeFiles embed.FS
+
+func officeFile(name string) ([]byte, error) {
+	f, err := officeFiles.Open("office/" + name + ".gz")
 	if err != nil {
 		return nil, err
 	}
-	return inDir(func(dir string) (string, []string) {
-		os.WriteFile(filepath.Join(dir, "in."+string(from)), src, 0o600)
-		return "in." + string(f), []string{"soffice", "-env:UserInstallation=file://" + dir + "/profile", "--headless", "--norestore",
-			"--convert-to", string(f), "--outdir", dir, "in." + string(from)}
-	})
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
 }
 
 func withFFmpeg(f format.Format) ([]byte, error) {

@@ -119,10 +119,8 @@ func specimen(f format.Format) ([]byte, error) {
 		writeRTF(&b)
 	case format.PDF:
 		return pdfSpecimen()
-	case format.DOC:
-		return withOffice(f, format.DOCX, specimen)
-	case format.XLS:
-		return withOffice(f, format.XLSX, specimen)
+	case format.DOC, format.XLS:
+		return officeFile("specimen." + string(f))
 	case format.DOCX, format.ODT, format.FODT, format.EPUB:
 		err := writeDocument(&b, f)
 		return b.Bytes(), err

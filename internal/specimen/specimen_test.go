@@ -1,8 +1,15 @@
 package specimen_test
 
 import (
+	"archive/zip"
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -10,6 +17,47 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
 )
+
+var update = flag.Bool("update", false, "make LibreOffice write the folder office anew")
+
+// LibreOffice still makes the kept files from the documents that they were made from: those have not
+// changed since.
+func TestOfficeFiles(t *testing.T) {
+	t.Parallel()
+	sums := filepath.Join("office", "sources.txt")
+	var now strings.Builder
+	for _, name := range []string{"sample.doc", "sample.xls", "sample.ppt", "specimen.doc", "specimen.xls", "specimen.ppt", "specimen.pdf"} {
+		make := specimen.Of
+		if strings.HasPrefix(name, "sample") {
+			make = specimen.Sample
+		}
+		to := format.Parse(name)
+		from := map[format.Format]format.Format{format.DOC: format.DOCX, format.XLS: format.XLSX, format.PPT: format.PPTX, format.PDF: format.DOCX}[to]
+		b, _ := make(t, from).Bytes()
+		z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+		systest.NoError(t, err)
+		sum := sha256.New()
+		for _, e := range z.File {
+			fmt.Fprintln(sum, e.Name, e.CRC32)
+		}
+		fmt.Fprintf(&now, "%x  %s of %s\n", sum.Sum(nil), from, name)
+		if !*update {
+			continue
+		}
+		dir := t.TempDir()
+		source := filepath.Join(dir, strings.TrimSuffix(name, string(to))+string(from))
+		systest.NoError(t, os.WriteFile(source, b, 0o600))
+		systest.Run(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--norestore", "--convert-to", string(to), "--outdir", dir, source)
+		systest.Run(t, "gzip", "-9", "-n", filepath.Join(dir, name))
+		systest.NoError(t, os.WriteFile(filepath.Join("office", name+".gz"), systest.ReadFile(t, filepath.Join(dir, name+".gz")), 0o644))
+	}
+	if *update {
+		systest.NoError(t, os.WriteFile(sums, []byte(now.String()), 0o644))
+	}
+	if then := string(systest.ReadFile(t, sums)); then != now.String() {
+		t.Errorf("run go test -run TestOfficeFiles -update, because a document has changed:\n%s\nand now\n%s", then, now.String())
+	}
+}
 
 // Every sample and specimen has the requested format.
 func TestSample(t *testing.T) {
@@ -30,7 +78,7 @@ func TestSample(t *testing.T) {
 					if got != f && got != format.MP4 {
 						t.Errorf("sniffed as %q", got)
 					}
-				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst: // the content does not reveal the tar archive inside
+				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA: // the content does not reveal the tar archive inside
 					if string(f) != "tar."+string(got) {
 						t.Errorf("sniffed as %q", got)
 					}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -271,19 +272,21 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 			o.Close()
 		}
 	}()
-	for _, in := range c.Item.Inputs {
-		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, in.Key)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
-			return "", nil, false, &fileops.Failure{Kind: ErrInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
-		}
-		if errors.Is(err, upload.ErrContentLost) {
-			return "", nil, false, &fileops.Failure{Kind: upload.ErrContentLost, Message: fmt.Sprintf("the service has lost the content of the input file %q; upload it again, or ask the operator of the service to restore it", in.Name), Err: err}
-		}
-		if err != nil {
-			return "", nil, false, err
+	open := func(key, what string) (*fileops.File, error) {
+		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, key)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, upload.ErrExpired):
+			return nil, &fileops.Failure{Kind: ErrInputGone, Message: what + " has expired or was deleted", Err: err}
+		case errors.Is(err, upload.ErrContentLost):
+			return nil, &fileops.Failure{Kind: upload.ErrContentLost, Message: "the service has lost the content of " + what + "; upload it again, or ask the operator of the service to restore it", Err: err}
+		case err != nil:
+			return nil, err
 		}
 		objects = append(objects, obj)
-		f, err := dir.file(rec.Name, obj)
+		return dir.file(rec.Name, obj)
+	}
+	for _, in := range c.Item.Inputs {
+		f, err := open(in.Key, fmt.Sprintf("the input file %q", in.Name))
 		if err != nil {
 			return "", nil, false, err
 		}
@@ -294,6 +297,17 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 	if err != nil {
 		// It was possible when the operation was accepted, so an engine is gone.
 		return "", nil, false, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
+	}
+	uploads := maps.Collect(params.Uploads())
+	for name, key := range uploads {
+		if args[name], err = open(key, fmt.Sprintf("the file of the parameter %q", name)); err != nil {
+			return "", nil, false, err
+		}
+	}
+	if len(uploads) > 0 {
+		if action, params, err = w.cfg.Actions.Resolve(c.Op.Action, formats, args); err != nil {
+			return "", nil, false, err
+		}
 	}
 	engine = action.Spec().Engine
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {

@@ -102,7 +102,7 @@ func New(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	files := cfg.Uploads
-	files.Log = cfg.Log
+	files.Log, files.TempDir = cfg.Log, cfg.TempDir
 	if w.uploads, err = upload.NewManager(cfg.Blobs, &files); err != nil {
 		return nil, err
 	}

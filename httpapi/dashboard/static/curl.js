@@ -28,6 +28,13 @@ export function put(file, urls, length) {
   return lines.join("\n");
 }
 
+/** The whole run in one request. */
+export function oneCall(action, files, parameters, secrets) {
+  const fields = [...files.map((name) => `file=@${/[,;"]/.test(name) ? `"${name.replace(/["\\]/g, "\\$&")}"` : name}`)].map((text) => `-F ${quote(text)}`);
+  for (const [name, value] of Object.entries(hidden(parameters, secrets))) fields.push(`--form-string ${quote(`${name}=${typeof value === "object" ? JSON.stringify(value) : value}`)}`);
+  return `curl -sS -OJ "$API/api/v1/run/${action}" ${key} \\\n  ${fields.join(" \\\n  ")}`;
+}
+
 export const complete = (request) => post("complete-upload", request);
 export const start = (request, secrets) => post("do", { ...request, parameters: hidden(request.parameters, secrets) });
 export const status = (id) => `curl -sS "$API/api/v1/status/${id}?wait=30s" ${key}\n\n# or follow every change\ncurl -sSN "$API/api/v1/status/${id}/events" ${key}`;

@@ -74,6 +74,29 @@ const titles = {
 };
 const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
+/** Labels of parameters whose name in words would not be clear. */
+const labels = {
+  bom: "Byte order mark",
+  crf: "Quality factor (CRF)",
+  dpi: "Resolution (DPI)",
+  fit_to: "Fit sheets to",
+  footer: "Footer (HTML)",
+  fps: "Frames per second",
+  header: "Header (HTML)",
+  javascript: "Run scripts",
+  media: "Page style",
+  output_delimiter: "Delimiter of the result",
+  output_encoding: "Encoding of the result",
+  pdfa: "PDF/A",
+  shape: "JSON shape",
+  tagged: "Tags for screen readers",
+  update_indexes: "Update table of contents",
+  wait_delay: "Wait (seconds)",
+  wait_for_expression: "Wait for expression",
+  wait_for_selector: "Wait for element (CSS)",
+};
+/** The label of a parameter. CSV has a header that is no HTML. */
+const label = (name, d) => name === "header" && d?.type === "boolean" ? "First row is a header" : labels[name] ?? words(name);
 const title = (action) => titles[action] ?? words(action);
 
 // ---- Files ----
@@ -199,6 +222,11 @@ function chip(name, value, text, checked, changed) {
 let described = {}; // parameters that all files support
 let secrets = new Set();
 const given = new Map(); // entered values by name, also of other actions
+const extras = new Map(); // files of parameters by name, each { file, sub, bar, upload }
+const isFile = (name) => described[name]?.format === "file-key";
+
+/** The files of the parameters in the form. */
+const chosenExtras = () => [...extras].filter(([name]) => isFile(name) && $(`p-${name}`)).map(([, extra]) => extra);
 
 /** Disables the start button until the parameters of the action are known. */
 function loading(on) {
@@ -254,7 +282,7 @@ async function showParameters(mine) {
     if (fitting && !fitting.has(name)) continue;
     if (name === "convert_to") main.unshift(choices(name, "Output format", d, (v) => v));
     else if (name === "compression_value") main.push(choices(name, "Compression level", d, (v) => words(v.replace(/_compression$/, ""))));
-    else if (!Array.isArray(d) && d.required) main.push(field(name, d));
+    else if (!Array.isArray(d) && (d.required || d.format === "file-key" || name === "text")) main.push(field(name, d));
     else more.push(field(name, d));
   }
   const open = $("parameters").querySelector("details")?.open;
@@ -288,9 +316,36 @@ function choices(name, legend, values, text) {
   return el("fieldset", {}, el("legend", {}, legend), el("div", { className: "chips" }, ...chips));
 }
 
-function field(name, d) {
+/** A field for a second file, such as the picture of a watermark. */
+function fileField(name, d) {
   const id = `p-${name}`;
-  const label = el("label", { htmlFor: id }, words(name), !Array.isArray(d) && d.required ? "" : el("span", { className: "muted" }, " (optional)"));
+  const input = el("input", { id, name, type: "file", accept: (d["x-file-formats"] ?? []).map((f) => `.${f}`).join(","), required: Boolean(d.required) });
+  input.setAttribute("aria-describedby", `${id}-hint`);
+  const place = el("div", { className: "file-sub" });
+  const show = () => place.replaceChildren(...extras.has(name) ? [extras.get(name).sub, extras.get(name).bar] : []);
+  if (extras.has(name)) {
+    const kept = new DataTransfer();
+    kept.items.add(extras.get(name).file);
+    input.files = kept.files;
+  }
+  show();
+  input.addEventListener("change", () => {
+    const [file] = input.files;
+    if (file) extras.set(name, { file, upload: null, sub: el("span", {}, bytes(file.size)), bar: el("progress", { max: 100, value: 0, hidden: true, ariaLabel: `Upload of ${file.name}` }) });
+    else extras.delete(name);
+    input.removeAttribute("aria-invalid");
+    show();
+    showCalls();
+  });
+  return el("div", { className: "field" },
+    el("label", { htmlFor: id }, words(name.replace(/_key$/, "")), d.required ? "" : el("span", { className: "muted" }, " (optional)")),
+    input, place, el("span", { className: "hint", id: `${id}-hint` }, d.description ?? ""));
+}
+
+function field(name, d) {
+  if (d.format === "file-key") return fileField(name, d);
+  const id = `p-${name}`;
+  const caption = el("label", { htmlFor: id }, label(name, d), !Array.isArray(d) && d.required ? "" : el("span", { className: "muted" }, " (optional)"));
   let input;
   if (Array.isArray(d)) {
     input = el("select", { id, name }, el("option", { value: "" }, "Default"), ...d.map((v) => el("option", { value: v }, v)));
@@ -314,7 +369,7 @@ function field(name, d) {
   if (given.has(name) && !secrets.has(name)) input.value = given.get(name);
   input.addEventListener("input", () => { given.set(name, input.value); input.removeAttribute("aria-invalid"); showCalls(); });
   const hint = !Array.isArray(d) && d.description ? el("span", { className: "hint", id: `${id}-hint` }, d.description) : null;
-  return el("div", { className: "field" }, label, input, hint);
+  return el("div", { className: "field" }, caption, input, hint);
 }
 
 /** Returns the JSON object in a text, or null. */
@@ -332,7 +387,8 @@ function parameters() {
     if (!input.name || input.name === "action" || input.value === "" || input.type === "radio" && !input.checked) continue;
     const d = described[input.name];
     if (d === undefined) continue;
-    if (Array.isArray(d) || d.type === "string") out[input.name] = input.value;
+    if (input.type === "file") out[input.name] = extras.get(input.name)?.upload?.session?.file_key ?? "<file_key>";
+    else if (Array.isArray(d) || d.type === "string") out[input.name] = input.value;
     else if (d.type === "boolean") out[input.name] = input.value === "true";
     else if (d.type === "object") out[input.name] = json(input.value) ?? input.value;
     else if (Array.isArray(d.type)) out[input.name] = input.value.split(",").map((v) => v.trim());
@@ -346,12 +402,12 @@ function wrong() {
   for (const input of $("form").querySelectorAll("#parameters input, #parameters select")) {
     const d = described[input.name];
     let text = "";
-    if (input.validity.valueMissing) text = `${words(input.name)} is required.`;
-    else if (!input.validity.valid) text = `${words(input.name)}: ${input.validationMessage}`;
-    else if (d?.type === "object" && input.value && !json(input.value)) text = `${words(input.name)} must be a JSON object, such as {"name": "value"}.`;
+    if (input.validity.valueMissing) text = `${label(input.name, d)} is required.`;
+    else if (!input.validity.valid) text = `${label(input.name, d)}: ${input.validationMessage}`;
+    else if (d?.type === "object" && input.value && !json(input.value)) text = `${label(input.name, d)} must be a JSON object, such as {"name": "value"}.`;
     else if (d?.pattern && input.value) {
       try {
-        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)}: invalid format. ${d.description ?? ""}`;
+        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${label(input.name, d)}: invalid format. ${d.description ?? ""}`;
       } catch { /* the server validates it */ }
     }
     if (text) return [input, text];
@@ -396,6 +452,7 @@ $("form").addEventListener("submit", async (event) => {
       }
     }
     await upload();
+    request.parameters = parameters(); // now with the keys of their files
     await run(request);
   } catch (error) {
     failed(error);
@@ -436,15 +493,16 @@ function clearResult() {
 }
 
 async function upload() {
-  const waiting = files.filter((f) => f.upload?.state !== "done");
+  const every = [...files, ...chosenExtras()];
+  const waiting = every.filter((f) => f.upload?.state !== "done");
   if (waiting.length === 0) return;
   stopping = new AbortController();
   $("pause").hidden = false;
   state("Uploading", "running");
   announce("Uploading");
   const show = () => {
-    const size = files.reduce((sum, f) => sum + f.file.size, 0) || 1;
-    const sent = files.reduce((sum, f) => sum + (f.upload?.state === "done" ? f.file.size : f.upload?.sent ?? 0), 0);
+    const size = every.reduce((sum, f) => sum + f.file.size, 0) || 1;
+    const sent = every.reduce((sum, f) => sum + (f.upload?.state === "done" ? f.file.size : f.upload?.sent ?? 0), 0);
     $("overall").value = Math.floor(100 * sent / size);
   };
   const work = waiting.map((f) => {
@@ -468,8 +526,9 @@ async function upload() {
 }
 
 $("pause").addEventListener("click", () => {
-  const paused = files.some((f) => f.upload?.state === "paused");
-  for (const f of files) if (paused) f.upload?.continue(); else f.upload?.pause();
+  const every = [...files, ...chosenExtras()];
+  const paused = every.some((f) => f.upload?.state === "paused");
+  for (const f of every) if (paused) f.upload?.continue(); else f.upload?.pause();
   $("pause").lastElementChild.textContent = paused ? "Pause" : "Resume";
   state(paused ? "Uploading" : "Paused", paused ? "running" : "pending");
   announce(paused ? "Uploading" : "Paused");
@@ -583,7 +642,11 @@ function showCalls() {
   const session = first.upload?.session;
   const size = cut(first.file.size);
   step("Set the address and your key", curl.address());
-  step("List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
+  if (box.dataset.oneCall === "true") {
+    const request = operation?.request ?? { action, parameters: parameters() };
+    step("Do everything in one call …", curl.oneCall(request.action, files.map((f) => f.file.name), request.parameters, secrets));
+  }
+  step(box.dataset.oneCall === "true" ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
   step("Start the upload", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
   step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
   step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
@@ -592,7 +655,7 @@ function showCalls() {
   const result = operation?.status?.files_data.find((f) => f.download_link);
   step("Download the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));
   $("calls").replaceChildren(...steps.map(([name, text], i) => {
-    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; shown for the first") : null), code(name, text));
+    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, name === "Start the upload" && files.length > 1 ? el("small", {}, "for each file; shown for the first") : null), code(name, text));
   }));
 }
 

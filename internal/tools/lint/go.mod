@@ -16,6 +16,7 @@ require (
 	github.com/ryanrolds/sqlclosecheck v0.6.0
 	github.com/sashamelentyev/usestdlibvars v1.29.0
 	github.com/timakin/bodyclose v0.0.0-20260129054331-73d1f95b84b4
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/tools v0.49.0
 	honnef.co/go/tools v0.8.0-rc.1
 	mvdan.cc/unparam v0.0.0-20260818115549-3f964bcb5673

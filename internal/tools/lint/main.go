@@ -3,18 +3,21 @@
 //	go vet -vettool=$(go tool -n lint) ./...
 //
 // The go command stores the result for each package in its build cache, so that only changed
-// packages and their importers are checked again. The linters and their exceptions are those of
-// .golangci.yml that check one package at a time: bodyclose, copyloopvar, errcheck, errorlint,
-// ineffassign, misspell, nilerr, rowserrcheck, sqlclosecheck, staticcheck, unconvert, unparam and
-// usestdlibvars. `make lint` also runs gocritic, revive and unused, and takes minutes to build.
+// packages and their importers are checked again. .golangci.yml, in the working directory or above
+// it, says which linters run and what they must not report. Of those linters, this program has the ones
+// that check one package at a time: bodyclose, copyloopvar, errcheck, errorlint, ineffassign, misspell,
+// nilerr, rowserrcheck, sqlclosecheck, staticcheck, unconvert, unparam and usestdlibvars. `make lint`
+// also runs gocritic, revive and unused, and takes minutes to build.
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,84 +47,109 @@ import (
 const module = "github.com/filewright/filewright"
 
 func main() {
-	if skipped, err := foreign(os.Args[len(os.Args)-1]); err != nil {
+	if err := run(os.Args[len(os.Args)-1]); err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)
 		os.Exit(1)
-	} else if skipped {
-		return
 	}
-	analyzers := []*analysis.Analyzer{
-		under("bodyclose", bodyclose.Analyzer),
-		under("copyloopvar", copyloopvar.NewAnalyzer()),
-		under("errcheck", unchecked),
-		under("errorlint", errorlint.NewAnalyzer()),
-		under("ineffassign", ineffassign.Analyzer),
-		under("misspell", misspelled),
-		under("nilerr", nilerr.Analyzer),
-		under("rowserrcheck", rowserr.NewAnalyzer()),
-		under("sqlclosecheck", sqlclose.NewDeferOnlyAnalyzer()),
-		under("unconvert", converted),
-		under("unparam", unusedParameters),
-		under("usestdlibvars", stdlibvars.New()),
+}
+
+// run serves one call of the go command, whose last argument is arg: -V=full, -flags, or a file that
+// describes a package. The go command calls with the folder of the package as the working directory.
+func run(arg string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
 	}
-	for _, a := range slices.Concat(staticcheck.Analyzers, stylecheck.Analyzers, simple.Analyzers, quickfix.Analyzers) {
-		if !slices.Contains([]string{"QF1001", "ST1000", "ST1003"}, a.Analyzer.Name) {
-			analyzers = append(analyzers, under("staticcheck", a.Analyzer))
+	var u unit
+	if strings.HasSuffix(arg, ".cfg") {
+		if u, err = readUnit(arg); err != nil {
+			return err
+		}
+		if u.foreign() {
+			return os.WriteFile(u.VetxOutput, nil, 0o666)
 		}
 	}
-	unitchecker.Main(analyzers...)
+	l := linters{dir: dir, config: &config{}, factsOnly: u.VetxOnly}
+	if !l.factsOnly && arg != "-flags" {
+		if l.config, err = findConfig(dir); err != nil {
+			return err
+		}
+	}
+	if arg == "-V=full" {
+		return l.config.version(os.Stdout)
+	}
+	unitchecker.Main(l.analyzers()...)
+	return nil
 }
 
-// foreign reports whether config, a file of the go command, asks for facts about a package of
-// another module. They are left empty: to derive them for all dependencies takes minutes. So only
-// `make lint` reports uses of what another module deprecates.
-func foreign(config string) (bool, error) {
-	if !strings.HasSuffix(config, ".cfg") {
-		return false, nil
+// linters are the linters for the package in dir.
+type linters struct {
+	dir       string
+	config    *config // empty with factsOnly: the package can be one of the standard library
+	factsOnly bool    // report nothing
+}
+
+// analyzers returns all analyzers. Those of disabled linters do nothing.
+func (l linters) analyzers() []*analysis.Analyzer {
+	all := []*analysis.Analyzer{
+		l.under("bodyclose", bodyclose.Analyzer),
+		l.under("copyloopvar", copyloopvar.NewAnalyzer()),
+		l.under("errcheck", unchecked(l.config.Linters.Settings.Errcheck.ExcludeFunctions)),
+		l.under("errorlint", errorlint.NewAnalyzer()),
+		l.under("ineffassign", ineffassign.Analyzer),
+		l.under("misspell", misspelled),
+		l.under("nilerr", nilerr.Analyzer),
+		l.under("rowserrcheck", rowserr.NewAnalyzer()),
+		l.under("sqlclosecheck", sqlclose.NewDeferOnlyAnalyzer()),
+		l.under("unconvert", converted),
+		l.under("unparam", unusedParameters),
+		l.under("usestdlibvars", stdlibvars.New()),
 	}
-	b, err := os.ReadFile(config)
+	for _, a := range slices.Concat(staticcheck.Analyzers, stylecheck.Analyzers, simple.Analyzers, quickfix.Analyzers) {
+		all = append(all, l.under("staticcheck", a.Analyzer))
+	}
+	return all
+}
+
+// A unit is a package in the description of the go command.
+type unit struct {
+	ImportPath, VetxOutput string
+	VetxOnly               bool // not to check, only to derive facts for its importers
+}
+
+func readUnit(file string) (u unit, err error) {
+	b, err := os.ReadFile(file)
 	if err != nil {
-		return false, err
+		return u, err
 	}
-	var unit struct {
-		ImportPath, VetxOutput string
-		VetxOnly               bool
-	}
-	if err := json.Unmarshal(b, &unit); err != nil {
-		return false, err
-	}
-	host, _, _ := strings.Cut(unit.ImportPath, "/")
-	if !unit.VetxOnly || !strings.Contains(host, ".") || unit.ImportPath == module || strings.HasPrefix(unit.ImportPath, module+"/") {
-		return false, nil
-	}
-	return true, os.WriteFile(unit.VetxOutput, nil, 0o666)
+	return u, json.Unmarshal(b, &u)
 }
 
-// An exception is a rule about files in which linters report nothing, as in .golangci.yml.
-type exception struct {
-	path    *regexp.Regexp // of the file in the module
-	linters []string
-	text    *regexp.Regexp // of the message; nil for each
+// foreign reports whether the go command asks for facts about a package of another module. They are
+// left empty: to derive them for all dependencies takes minutes. So only `make lint` reports uses of
+// what another module deprecates.
+func (u unit) foreign() bool {
+	host, _, _ := strings.Cut(u.ImportPath, "/")
+	return u.VetxOnly && strings.Contains(host, ".") && u.ImportPath != module && !strings.HasPrefix(u.ImportPath, module+"/")
 }
 
-var exceptions = []exception{
-	{regexp.MustCompile(`^(benchmarks|internal/(browsertest|hostile|pgtest|s3test|specimen))/`), []string{"errcheck"}, nil},
-	{regexp.MustCompile(`_test\.go$`), []string{"errcheck", "errorlint", "unparam", "bodyclose", "sqlclosecheck", "unconvert", "usestdlibvars"}, nil},
-	{regexp.MustCompile(`^upload/blob/blobtest/`), []string{"errorlint"}, nil},
-	{regexp.MustCompile(`^httpapi/sqlstore/pool\.go$`), []string{"sqlclosecheck"}, nil},
-	{regexp.MustCompile(`^fileops/(archiveops|documentops)/`), []string{"staticcheck"}, regexp.MustCompile(`.*\.(ModifiedDate|ModifiedTime|CompressedSize) is deprecated`)},
-	{regexp.MustCompile(`space_unix\.go$`), []string{"unconvert"}, nil},
-	{regexp.MustCompile(`_test\.go$`), []string{"misspell"}, regexp.MustCompile(`: .*Tj`)}, // text of test documents
-}
-
-// under changes an analyzer to report by the name of a linter, and not where an exception or a
+// under changes an analyzer to report by the name of a linter, and not where the configuration or a
 // comment such as //nolint:errcheck permits it.
-func under(linter string, a *analysis.Analyzer) *analysis.Analyzer {
+func (l linters) under(linter string, a *analysis.Analyzer) *analysis.Analyzer {
 	run := a.Run
 	a.Run = func(pass *analysis.Pass) (any, error) {
+		if l.factsOnly {
+			return run(pass)
+		}
+		if !l.config.enabled(linter) || linter == "staticcheck" && !l.config.runsCheck(a.Name) {
+			return nil, nil
+		}
 		own := *pass
 		own.Report = func(d analysis.Diagnostic) {
-			if !permitted(pass, linter, d) {
+			if linter == "staticcheck" {
+				d.Message = a.Name + ": " + d.Message
+			}
+			if !l.permitted(pass, linter, d) {
 				d.Message = linter + ": " + d.Message
 				pass.Report(d)
 			}
@@ -131,19 +159,19 @@ func under(linter string, a *analysis.Analyzer) *analysis.Analyzer {
 	return a
 }
 
-func permitted(pass *analysis.Pass, linter string, d analysis.Diagnostic) bool {
+func (l linters) permitted(pass *analysis.Pass, linter string, d analysis.Diagnostic) bool {
 	at := pass.Fset.Position(d.Pos)
 	file := pass.Fset.File(d.Pos)
 	if file == nil || strings.Contains(at.Filename, "/go-build") || !strings.HasSuffix(at.Filename, ".go") {
 		return true // written by the go command
 	}
-	path, _, _ := strings.Cut(pass.Pkg.Path(), " ")
-	path = strings.TrimPrefix(strings.TrimSuffix(path, "_test"), module)
-	name := strings.TrimPrefix(path+at.Filename[strings.LastIndexByte(at.Filename, '/'):], "/")
-	for _, e := range exceptions {
-		if slices.Contains(e.linters, linter) && e.path.MatchString(name) && (e.text == nil || e.text.MatchString(d.Message)) {
-			return true
-		}
+	name, err := filepath.Rel(l.config.root, filepath.Join(l.dir, filepath.Base(at.Filename)))
+	if err != nil {
+		return false
+	}
+	line := func() string { return lineOf(pass, at) }
+	if l.config.excludes(linter, filepath.ToSlash(name), d.Message, line) {
+		return true
 	}
 	for _, f := range pass.Files {
 		if f.FileStart > d.Pos || d.Pos > f.FileEnd {
@@ -165,8 +193,17 @@ func permitted(pass *analysis.Pass, linter string, d analysis.Diagnostic) bool {
 	return false
 }
 
-// unit is the package of a pass, for checkers that take packages.
-func unit(pass *analysis.Pass) *packages.Package {
+// lineOf returns a line of code, or "" if its file cannot be read.
+func lineOf(pass *analysis.Pass, at token.Position) string {
+	b, err := pass.ReadFile(at.Filename)
+	if lines := strings.Split(string(b), "\n"); err == nil && at.Line <= len(lines) {
+		return lines[at.Line-1]
+	}
+	return ""
+}
+
+// loaded is the package of a pass, for checkers that take packages.
+func loaded(pass *analysis.Pass) *packages.Package {
 	return &packages.Package{Fset: pass.Fset, Syntax: pass.Files, Types: pass.Pkg, TypesInfo: pass.TypesInfo}
 }
 
@@ -180,47 +217,30 @@ func position(pass *analysis.Pass, p token.Position) token.Pos {
 	return token.NoPos
 }
 
-// Functions whose errors callers have no use for, as in .golangci.yml.
-var errorsWithoutUse = []string{
-	"(io.Closer).Close",
-	"(*os.File).Close",
-	"(net.Conn).Close",
-	"io.Copy",
-	"fmt.Fprint",
-	"fmt.Fprintf",
-	"fmt.Fprintln",
-	"(net/http.ResponseWriter).Write",
-	"os.Remove",
-	"os.RemoveAll",
-	"(*net/http.ResponseController).SetReadDeadline",
-	"(*net/http.ResponseController).SetWriteDeadline",
-	"(*bufio.Writer).Write",
-	"(*bufio.Writer).WriteByte",
-	"(*bufio.Writer).WriteRune",
-	"(*bufio.Writer).WriteString",
-}
-
 // The names that golangci-lint excludes with its preset std-error-handling.
 var usuallyIgnored = regexp.MustCompile(`(?i)^((os\.)?std(out|err)\..*|.*Close|.*Flush|os\.Remove(All)?|.*print(f|ln)?|os\.(Un)?Setenv)$`)
 
-var unchecked = &analysis.Analyzer{
-	Name: "errcheck", Doc: "reports errors that are not checked",
-	Run: func(pass *analysis.Pass) (any, error) {
-		checker := errcheck.Checker{Exclusions: errcheck.Exclusions{
-			BlankAssignments: true, TypeAssertions: true,
-			Symbols: slices.Concat(errcheck.DefaultExcludedSymbols, errorsWithoutUse),
-		}}
-		for _, e := range checker.CheckPackage(unit(pass)).Unique().UncheckedErrors {
-			name := e.SelectorName
-			if name == "" {
-				name = e.FuncName
+// unchecked returns errcheck, which does not report calls of the functions in exclude.
+func unchecked(exclude []string) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: "errcheck", Doc: "reports errors that are not checked",
+		Run: func(pass *analysis.Pass) (any, error) {
+			checker := errcheck.Checker{Exclusions: errcheck.Exclusions{
+				BlankAssignments: true, TypeAssertions: true,
+				Symbols: slices.Concat(errcheck.DefaultExcludedSymbols, exclude),
+			}}
+			for _, e := range checker.CheckPackage(loaded(pass)).Unique().UncheckedErrors {
+				name := e.SelectorName
+				if name == "" {
+					name = e.FuncName
+				}
+				if !usuallyIgnored.MatchString(name) {
+					pass.Reportf(position(pass, e.Pos), "the error of %s is not checked", cmp.Or(name, "the function"))
+				}
 			}
-			if !usuallyIgnored.MatchString(name) {
-				pass.Reportf(position(pass, e.Pos), "the error of %s is not checked", name)
-			}
-		}
-		return nil, nil
-	},
+			return nil, nil
+		},
+	}
 }
 
 var converted = &analysis.Analyzer{
@@ -238,7 +258,7 @@ var unusedParameters = &analysis.Analyzer{
 	Requires: []*analysis.Analyzer{buildssa.Analyzer},
 	Run: func(pass *analysis.Pass) (any, error) {
 		var c check.Checker
-		c.Packages([]*packages.Package{unit(pass)})
+		c.Packages([]*packages.Package{loaded(pass)})
 		c.ProgramSSA(pass.ResultOf[buildssa.Analyzer].(*buildssa.SSA).Pkg.Prog)
 		issues, err := c.Check()
 		for _, i := range issues {
@@ -262,7 +282,7 @@ var misspelled = &analysis.Analyzer{
 			_, found := words.Replace(string(content))
 			for _, d := range found {
 				if d.Line <= file.LineCount() {
-					pass.Reportf(file.LineStart(d.Line)+token.Pos(d.Column), "%q is a misspelling of %q: %s", d.Original, d.Corrected, strings.TrimSpace(d.FullLine))
+					pass.Reportf(file.LineStart(d.Line)+token.Pos(d.Column), "%q is a misspelling of %q", d.Original, d.Corrected)
 				}
 			}
 		}

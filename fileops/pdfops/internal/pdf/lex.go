@@ -36,6 +36,9 @@ type Lexer struct {
 // NewLexer returns a lexer for a content stream.
 func NewLexer(b []byte) *Lexer { return &Lexer{b: b} }
 
+// Pos returns the position after the last token.
+func (l *Lexer) Pos() int { return min(l.pos, len(l.b)) }
+
 func isSpace(c byte) bool {
 	switch c {
 	case 0, '\t', '\n', '\f', '\r', ' ':

@@ -1,0 +1,155 @@
+// Package onecall is the whole service in one call: POST /api/v1/run/{action} takes files, runs an
+// operation on them and answers with the result. It is an extension of the service.
+//
+//	svc, err := httpapi.New(httpapi.Config{
+//		Actions:    actions,
+//		Auth:       httpapi.StaticKeys(key),
+//		Extensions: []func(*httpapi.Service) httpapi.Extension{onecall.New(onecall.Config{})},
+//	})
+//
+//	curl -F file=@report.docx -F convert_to=pdf -H "Authorization: Bearer $KEY" \
+//		$API/api/v1/run/convert -o report.pdf
+//
+// The files are uploads and the work is an operation like any other: the same quotas, limits and
+// fairness apply, and both survive a crash. Once the result is delivered, the files and the results
+// are deleted. The record of the operation remains for httpapi.Retention.Operations.
+package onecall
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status"
+)
+
+// Config configures the endpoint. The zero value is usable.
+type Config struct {
+	// Timeout is the longest time that a client may wait for a result, and Wait the time without
+	// the parameter wait. A client that has waited as long as it may gets the ID of the operation
+	// instead. 0: 10 minutes and 1 minute.
+	Timeout, Wait time.Duration
+}
+
+//go:embed openapi.yaml
+var document []byte
+
+// New returns the extension for httpapi.Config.Extensions.
+func New(c Config) func(*httpapi.Service) httpapi.Extension {
+	if c.Timeout <= 0 {
+		c.Timeout = 10 * time.Minute
+	}
+	if c.Wait <= 0 {
+		c.Wait = time.Minute
+	}
+	c.Wait = min(c.Wait, c.Timeout)
+	return func(svc *httpapi.Service) httpapi.Extension {
+		a := &api{c, svc}
+		return httpapi.Extension{OpenAPI: document, Routes: []httpapi.Route{{
+			Method: http.MethodPost, Path: "/api/v1/run/{action}", Handler: a.run,
+			Scope: httpapi.ScopeUpload | httpapi.ScopeOperate | httpapi.ScopeRead,
+		}}}
+	}
+}
+
+type api struct {
+	cfg Config
+	svc *httpapi.Service
+}
+
+// cleanupTime bounds the work after a client has gone: stopping its operation and deleting its
+// files. What is not deleted by then expires.
+const cleanupTime = time.Minute
+
+// A accepted is the body of the response to a client that has waited as long as it may.
+type accepted struct {
+	MainTaskID string `json:"main_task_id"`
+}
+
+// run answers POST /run/<action>.
+func (a *api) run(w http.ResponseWriter, r *http.Request) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Time{}) // the deadlines of the transfer replace it
+	who, _ := httpapi.PrincipalOf(r.Context())
+	c := &call{api: a, r: r, owner: who.Account}
+	err := c.receive()
+	if err != nil {
+		// The rest of the body is not worth reading.
+		w.Header().Set("Connection", "close")
+	}
+	var op *status.Operation
+	if err == nil {
+		op, err = a.svc.Submit(r, httpapi.Submission{Action: r.PathValue("action"), FileKeys: c.keys, Parameters: c.parameters, Notes: c.notes})
+	}
+	if err != nil {
+		c.remove(nil)
+		a.svc.Fail(w, r, err)
+		return
+	}
+	id := op.ID
+	op, err = a.svc.Wait(r.Context(), who.Account, id, c.wait)
+	switch {
+	case r.Context().Err() != nil: // the client has gone
+		c.abandon(id)
+		return
+	case err != nil:
+		c.abandon(id)
+		a.svc.Fail(w, r, err)
+		return
+	case !op.State.Final():
+		w.Header().Set("Location", a.svc.Link("/api/v1/status/"+id))
+		w.Header().Set("X-Main-Task-Id", id)
+		a.svc.ReplyStatus(w, http.StatusAccepted, accepted{id})
+		return
+	}
+	if !c.keep {
+		defer c.remove(op)
+	}
+	// The response is that of a POST, so it is always whole.
+	for _, name := range []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"} {
+		r.Header.Del(name)
+	}
+	if err := a.svc.ServeResults(w, r, op); err != nil {
+		a.svc.Fail(w, r, err)
+	}
+	_ = rc.Flush() // the client need not wait for the deletion
+}
+
+// abandon stops an operation and deletes its files.
+func (c *call) abandon(id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), cleanupTime)
+	defer cancel()
+	if _, err := c.svc.Operations().Cancel(ctx, c.owner, id); err != nil {
+		c.log("cannot cancel the operation of a client that has gone", err)
+	}
+	op, err := c.svc.Operations().Wait(ctx, c.owner, id)
+	if err != nil {
+		c.log("cannot wait for a cancelled operation", err)
+	}
+	c.remove(op)
+}
+
+// remove deletes the files of the call, and the results of its operation unless that is nil.
+func (c *call) remove(op *status.Operation) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), cleanupTime)
+	defer cancel()
+	keys := c.keys
+	if op != nil {
+		for _, it := range op.Items {
+			for _, res := range it.Results {
+				keys = append(keys, res.Key)
+			}
+		}
+	}
+	for _, key := range keys {
+		if err := c.svc.Uploads().Delete(ctx, c.owner, key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.log("cannot delete a file after its delivery; it expires", err)
+		}
+	}
+}
+
+func (c *call) log(msg string, err error) { c.svc.Log(c.r).Warn(msg, "err", err) }
