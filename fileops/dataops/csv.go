@@ -107,8 +107,8 @@ type rowReader interface {
 	Cell(i int) []byte
 }
 
-// writeRecords writes rows as an array, one row per line, or as JSON Lines. A warning says
-// so if there are only names of columns. If types is nil, all cells become strings.
+// writeRecords writes rows as an array, one row per line, or as JSON Lines. If types is
+// nil, all cells become strings. A warning says so if the only row names the columns.
 func writeRecords(job *fileops.Job, r rowReader, w io.Writer, types []columnType, l jsonLayout) error {
 	begin, between, end := "[\n  ", ",\n  ", "\n]\n"
 	if l.shape == lines {
@@ -156,10 +156,10 @@ func writeRecords(job *fileops.Job, r rowReader, w io.Writer, types []columnType
 		}
 	}
 	if sep == begin { // no rows
-		job.Warn(fileops.WarnContentDropped, "The table has a single row, which names the columns, so the result has no records.")
 		if end = "[]\n"; l.shape == lines {
 			end = ""
 		}
+		job.Warn(fileops.WarnContentDropped, "The table has a single row, which names the columns, so the result has no records.")
 	}
 	_, err = io.WriteString(w, end)
 	return err
