@@ -46,12 +46,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		}
 		return e, nil
 	}
-	p, err := o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.BSDTar, "bsdtar"))
-	if err != nil {
-		e.missing = err
-		return e, nil
+	var p *engine.Program
+	if p, e.missing = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.BSDTar, "bsdtar")); e.missing == nil {
+		e.tar = &bsdtar{p, o.Run}
 	}
-	e.tar = &bsdtar{p, o.Run}
 	return e, nil
 }
 

@@ -90,7 +90,7 @@ func TestReadTGAAndPNM(t *testing.T) {
 		v := uint8(255 * (i % 3 % 2))
 		two.SetNRGBA(i%10, i/10, color.NRGBA{v, v, v, 255})
 	}
-	sameAs(t, "bits.pbm", ffmpegOf(t, two, "a.pbm", five("monowhite")...), two, 0)
+	sameAs(t, "bits.pbm", ffmpegOf(t, two, "a.pbm", five("monow")...), two, 0)
 	plain := "P1\n# a comment\n10 2\n"
 	shades := "P2 10 2 # another\n3\n"
 	for i := range 20 {

@@ -118,13 +118,13 @@ func decodeTGA(b []byte) (decoded, error) {
 		}
 		v := data[:size]
 		data = data[size:]
-		switch {
-		case t.kind == 3: // gray, perhaps with transparency
+		switch t.kind {
+		case 3: // gray, perhaps with transparency
 			pixel = [4]byte{v[0], v[0], v[0], 255}
 			if size == 2 && t.alpha > 0 {
 				pixel[3] = v[1]
 			}
-		case t.kind == 1:
+		case 1:
 			i := int(v[0])
 			if size == 2 {
 				i |= int(v[1]) << 8
