@@ -46,6 +46,8 @@ fi
 
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
+want libraw-bin command -v simple_dcraw # raw photos of cameras (2 MB)
+want libarchive-tools command -v bsdtar # disc images, cabinets, packages; writes 7z (0.2 MB)
 want pandoc command -v pandoc
 # Character recognition: detection of orientation and script, and the languages of the
 # scripts that most people read (70 MB). Other languages have packages, too.

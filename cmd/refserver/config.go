@@ -352,7 +352,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 	for _, p := range []struct {
 		path *string
 		name string
-	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}} {
+	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}, {&e.BSDTar, "bsdtar"}, {&e.LibRaw, "simple_dcraw"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
@@ -399,7 +399,7 @@ func (e *engineConfig) registerLimits(fs *flagSet) {
 	fs.size(&l.Unpacked, "max-unpacked", "maximum unpacked `size` of an archive or document [4GiB for archives, 1 or 2GiB for documents]")
 	number("max-ratio", func(n int64) { l.Ratio = n }, "maximum compression `ratio` of an entry larger than 10 MiB [500]")
 	number("max-cells", func(n int64) { l.Cells = n }, "maximum `number` of filled cells of an OpenDocument workbook [10000000]")
-	span("cpu-time", &l.CPU, "maximum CPU `time` of one run of a program, all threads together [1m for qpdf, 2m for a page in Tesseract, 1h for isolated libraries, at least 10m for each thread of ffmpeg]")
+	span("cpu-time", &l.CPU, "maximum CPU `time` of one run of a program, all threads together [1m for qpdf, 10m to read with bsdtar and 1h to write, 2m for a page in Tesseract, 1h for isolated libraries, at least 10m for each thread of ffmpeg]")
 	fs.size(&l.Memory, "max-memory", "maximum memory `size` of one run of a program [3 or 4GiB, depending on the program]")
 	fs.size(&l.Scratch, "max-scratch", "maximum `size` of the temporary files of one run of a program [20GiB]")
 	number("max-processes", func(n int64) { l.Processes = int(n) }, "maximum `number` of processes of one run of a program [64]")

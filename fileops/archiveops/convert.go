@@ -20,15 +20,21 @@ import (
 	"github.com/filewright/filewright/internal/safezip"
 )
 
-// Convert returns the action "convert" to ZIP archives. It converts tar, 7z and
-// rar archives, and files compressed by gzip, bzip2, xz or Zstandard. A
-// compressed file may contain a tar archive or a single file, which gets the
-// input's name without its extension. The parameter password opens encrypted 7z
-// and rar archives; without it they fail with [fileops.ErrPasswordRequired].
+// Convert returns the action "convert" between archives. It reads ZIP, tar, 7z and
+// rar archives, Debian packages, and files compressed by gzip, bzip2, xz, Zstandard,
+// LZ4 or LZMA, and writes ZIP, tar, tar.gz and tar.zst. The action of an [Engine] with
+// bsdtar also reads disc images (ISO 9660), cabinets, cpio, ar and LHA archives and RPM
+// packages, and writes 7z, tar.xz and tar.bz2. A compressed file may contain a tar
+// archive or a single file, which gets the input's name without its extension. Of a
+// Debian package, the files that it installs are read. The parameter password opens
+// encrypted ZIP, 7z and rar archives; without it they fail with
+// [fileops.ErrPasswordRequired].
 //
-// Convert keeps folders, times and the execute permission. It makes paths safe and
-// unique by the rules of [EntryNames]. Absolute paths and paths with ".." become
-// relative. A hard link becomes a copy of its file. Symbolic links,
+// Convert keeps folders, times and the execute permission; except in ZIP archives, all
+// permissions. It makes paths safe and unique by the rules of [EntryNames]. Absolute
+// paths and paths with ".." become relative. A hard link becomes a copy of its file.
+// Symbolic links stay links, except in ZIP archives, if their target is relative and
+// inside the archive. Other symbolic links,
 // devices and hard links to files that do not precede them are omitted, with a
 // warning. A truncated archive is an error, and so is an archive without files or
 // folders.
@@ -40,24 +46,28 @@ import (
 // they are unpacked only once. l may be nil.
 func Convert(l *Limits) fileops.Action {
 	c := &converter{limits: l.orDefault()}
-	return fileops.Func(fileops.Spec{
-		Name: "convert", Engine: engineName, Family: "archive",
-		Summary: "Converts other archives and compressed files to ZIP.",
-		Accepts: []fileops.Accept{{
-			Formats: []format.Format{
-				format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.GZ, format.BZ2, format.XZ, format.Zst,
-			},
-			Params: fileops.Schema{fileops.Enum("convert_to", "Format of the result.", string(format.ZIP))},
-		}, {
-			Formats: []format.Format{format.SevenZip, format.RAR},
-			Params: fileops.Schema{fileops.Enum("convert_to", "Format of the result.", string(format.ZIP)), {
-				Name: "password", Doc: "Opens an encrypted archive.", Min: 1, Max: 1024, Secret: true,
-			}},
-		}},
-	}, c.do)
+	return c.convert()
 }
 
-type converter struct{ limits safezip.Limits }
+func (c *converter) convert() fileops.Action {
+	spec := fileops.Spec{
+		Name: "convert", Engine: c.name(), Family: "archive",
+		Summary: "Converts archives and compressed files to other archives.",
+	}
+	for _, f := range c.reads() {
+		params := fileops.Schema{fileops.Enum("convert_to", "Format of the result.", c.targets(f)...)}
+		if hasPassword(f) {
+			params = append(params, fileops.Param{Name: "password", Doc: "Opens an encrypted archive.", Min: 1, Max: 1024, Secret: true})
+		}
+		spec.Accepts = addFormat(spec.Accepts, f, params)
+	}
+	return fileops.Func(spec, c.do)
+}
+
+type converter struct {
+	limits safezip.Limits
+	tar    *bsdtar // nil if it is not installed
+}
 
 const (
 	// convertLevel is the compression level: Zip's default.
@@ -72,29 +82,48 @@ const (
 )
 
 func (c *converter) do(ctx context.Context, job *fileops.Job) error {
-	s, err := c.survey(ctx, job)
+	in, release, err := c.content(ctx, job)
 	if err != nil {
 		return err
 	}
-	return job.Write(fileops.ResultName(job.Input(), format.ZIP), func(w io.Writer) error {
-		p := &packer{job: job, level: convertLevel, zw: zip.NewWriter(w), start: surveyPart, total: s.total}
-		e := &extraction{converter: c, survey: s, packer: p, held: make(map[string]*io.SectionReader)}
-		defer e.close()
-		err := p.run(ctx, func(emit func(*block) bool) {
-			if err := e.extract(ctx, job, emit); err != nil {
-				fail(emit, err)
-			}
-		})
-		if err == nil && e.skipped > 0 {
-			job.Log.Warn("archive entries left out", "links", e.links, "other", e.skipped-e.links)
-			if e.links > 0 {
-				job.Warn(fileops.WarnLinksDropped, "%d links in the archive were left out.", e.links)
-			}
-			if other := e.skipped - e.links; other > 0 {
-				job.Warn(fileops.WarnContentDropped, "%d special entries of the archive, such as devices, were left out.", other)
-			}
-		}
+	defer release()
+	s, err := c.survey(ctx, job, in)
+	if err != nil {
 		return err
+	}
+	e := &extraction{converter: c, survey: s, in: in, held: make(map[string]*io.SectionReader)}
+	defer e.close()
+	to := format.Format(job.Params.Get("convert_to"))
+	name := fileops.ResultName(job.Input(), to)
+	if to == format.ZIP {
+		err = job.Write(name, func(w io.Writer) error { return e.zip(ctx, job, w) })
+	} else {
+		err = e.write(ctx, job, name, to)
+	}
+	if err == nil && e.skipped > 0 {
+		job.Log.Warn("archive entries left out", "links", e.links, "other", e.skipped-e.links)
+		if e.links > 0 {
+			job.Warn(fileops.WarnLinksDropped, "%d links in the archive were left out.", e.links)
+		}
+		if other := e.skipped - e.links; other > 0 {
+			job.Warn(fileops.WarnContentDropped, "%d special entries of the archive, such as devices, were left out.", other)
+		}
+	}
+	return err
+}
+
+// zip writes the result as a ZIP archive.
+func (e *extraction) zip(ctx context.Context, job *fileops.Job, w io.Writer) error {
+	p := &packer{job: job, level: convertLevel, zw: zip.NewWriter(w), start: surveyPart, total: e.total}
+	return p.run(ctx, func(emit func(*block) bool) {
+		err := e.extract(ctx, job, func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error {
+			entry := &entry{head: newHeader(path, t, mode)}
+			entry.head.UncompressedSize64 = uint64(size)
+			return p.cut(entry, r, emit)
+		})
+		if err != nil {
+			fail(emit, err)
+		}
 	})
 }
 
@@ -114,13 +143,15 @@ type archive interface {
 }
 
 // survey reads all of the input, or its directory.
-func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, error) {
+func (c *converter) survey(ctx context.Context, job *fileops.Job, content content) (*survey, error) {
 	s := &survey{wanted: make(map[string]bool)}
-	if listed := c.listed(ctx, job); listed != nil {
-		listed.headersOnly = true
-		return s, c.count(s, listed)
+	if directory, err := c.directory(ctx, job, content, true); directory != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return s, c.count(s, directory)
 	}
-	in, err := c.open(ctx, job.Input())
+	in, err := c.open(ctx, content)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +161,13 @@ func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, erro
 		s.total, err = io.Copy(io.Discard, struct{ io.Reader }{in})
 		return s, in.failure(err)
 	}
-	return s, c.count(s, in)
+	if err := c.count(s, in); err != nil {
+		return nil, err
+	}
+	if content != job.Input() && c.limits.Dense(uint64(s.total), uint64(job.Input().Size())) {
+		return nil, c.limits.TooDense() // the stream itself was not compressed
+	}
+	return s, nil
 }
 
 // count adds up the entries of an archive.
@@ -186,8 +223,10 @@ func (c *converter) count(s *survey, in archive) error {
 type extraction struct {
 	*converter
 	*survey
-	packer *packer
-	paths  tree
+	in    content
+	paths tree
+
+	symlink func(path, target string, t time.Time) error // adds a link; nil if the result has neither links nor all permissions
 
 	links, skipped int
 	omitted        func(k kind, name string) error // handles entries that cannot be unpacked; nil counts them
@@ -197,16 +236,17 @@ type extraction struct {
 	held  map[string]*io.SectionReader // targets of hard links in store, by key
 }
 
-func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*block) bool) error {
-	pack := func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error {
-		entry := &entry{head: newHeader(path, t, mode)}
-		entry.head.UncompressedSize64 = uint64(size)
-		return e.packer.cut(entry, r, emit)
+// An adder adds a file, or a folder if mode says so, to the result.
+type adder func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error
+
+func (e *extraction) extract(ctx context.Context, job *fileops.Job, add adder) error {
+	if directory, err := e.directory(ctx, job, e.in, false); directory != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return e.pack(job, directory, add)
 	}
-	if listed := e.listed(ctx, job); listed != nil {
-		return e.pack(job, listed, pack)
-	}
-	in, err := e.open(ctx, job.Input())
+	in, err := e.open(ctx, e.in)
 	if err != nil {
 		return err
 	}
@@ -216,18 +256,15 @@ func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*b
 			t = modified(job.Input(), time.Now())
 		}
 		name := EntryNames([]string{format.Base(job.Input().Name())})[0]
-		return in.failure(pack(name, t, 0o644, in, e.total))
+		return in.failure(add(name, t, 0o644, in, e.total))
 	}
-	return e.pack(job, in, pack)
+	return e.pack(job, in, add)
 }
 
 // pack passes every entry of an archive to add.
-func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error) error {
+func (e *extraction) pack(job *fileops.Job, in archive, add adder) error {
 	return in.walk(func(h *tar.Header, r io.Reader) error {
-		mode := fs.FileMode(0o644)
-		if h.Mode&0o100 != 0 {
-			mode = 0o755
-		}
+		mode := e.mode(h)
 		size := h.Size
 		key, named := linkKey(h.Name)
 		switch kindOf(h) {
@@ -236,7 +273,7 @@ func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t 
 			if !ok {
 				return nil
 			}
-			return add(path, h.ModTime, fs.ModeDir|0o755, r, 0)
+			return add(path, h.ModTime, fs.ModeDir|mode, r, 0)
 		case aFile:
 			if named && e.wanted[key] {
 				held, err := e.hold(job, r, size)
@@ -257,6 +294,11 @@ func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t 
 				e.held[key] = held
 			}
 			r = io.NewSectionReader(held, 0, size)
+		case aSymlink:
+			if target, ok := e.target(h, r); ok {
+				return e.symlink(e.paths.file(h.Name), target, h.ModTime)
+			}
+			return e.omit(aSymlink, h.Name)
 		case ignored:
 			return nil
 		default:

@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
 )
 
@@ -99,14 +100,22 @@ func TestConvertConformance(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a/b.txt": prose(100000), "c.bin": noise(50000)}
 	fileopstest.Run(t, fileopstest.Suite{
-		Action: archiveops.Convert(nil),
+		Action: action(t, "convert"),
 		Fixture: func(t testing.TB, f format.Format) *fileops.File {
 			switch f {
 			case format.GZ:
 				return fileops.Bytes("notes.txt.gz", compressed(t, files["a/b.txt"]))
-			case format.BZ2, format.XZ, format.Zst:
+			case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
 				return filtered(t, "notes.txt."+string(f), files["a/b.txt"])
-			case format.TarBZ2, format.TarXZ, format.TarZst:
+			case format.ZIP:
+				return zipped(t, tree(t, files))
+			case format.ISO, format.CPIO:
+				return bsdtarOf(t, "in."+string(f), tree(t, files))
+			case format.DEB:
+				return debOf(t, tree(t, files))
+			case format.CAB, format.AR, format.RPM, format.LZH:
+				return specimen.Of(t, f)
+			case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA:
 				return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, files))))
 			case format.SevenZip:
 				return sevenZip(t, tree(t, files))
@@ -118,10 +127,16 @@ func TestConvertConformance(t *testing.T) {
 		Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
 			want := files
 			switch in[0].Format() {
-			case format.GZ, format.BZ2, format.XZ, format.Zst:
+			case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
 				want = map[string][]byte{"notes.txt": files["a/b.txt"]}
+			case format.CAB, format.AR, format.RPM, format.LZH:
+				want = specimenFiles(in[0].Format())
 			}
-			same(t, unpacked(t, out[0]), want)
+			if out[0].Format() == format.ZIP {
+				same(t, unpacked(t, out[0]), want)
+				return
+			}
+			same(t, untarred(t, out[0]), want)
 		},
 	})
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // Extract returns the action "extract" for archives of every format that [Convert]
-// reads, and for ZIP. Each file of the archive becomes a result, unchanged. An archive
+// reads. Each file of the archive becomes a result, unchanged. An archive
 // in the archive stays an archive.
 //
 // The parameter members chooses files by globs that are separated by commas. A glob
@@ -44,21 +44,22 @@ const (
 // [Convert]; in ZIP archives they apply only to the extracted files. l may be nil.
 func Extract(l *Limits) fileops.Action {
 	c := &converter{limits: l.orDefault()}
-	return fileops.Func(fileops.Spec{
-		Name: "extract", Engine: engineName, Family: "archive", Verbatim: true,
+	return c.extract()
+}
+
+func (c *converter) extract() fileops.Action {
+	spec := fileops.Spec{
+		Name: "extract", Engine: c.name(), Family: "archive", Verbatim: true,
 		Summary: "Extracts the files of an archive.",
-		Accepts: []fileops.Accept{{
-			Formats: []format.Format{format.ZIP, format.SevenZip, format.RAR},
-			Params: fileops.Schema{membersParam(), {
-				Name: "password", Doc: "Password that opens an encrypted archive.", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
-			}},
-		}, {
-			Formats: []format.Format{
-				format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.GZ, format.BZ2, format.XZ, format.Zst,
-			},
-			Params: fileops.Schema{membersParam()},
-		}},
-	}, c.extractMembers)
+	}
+	for _, f := range c.reads() {
+		params := fileops.Schema{membersParam()}
+		if hasPassword(f) {
+			params = append(params, fileops.Param{Name: "password", Doc: "Password that opens an encrypted archive.", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput})
+		}
+		spec.Accepts = addFormat(spec.Accepts, f, params)
+	}
+	return fileops.Func(spec, c.extractMembers)
 }
 
 func (c *converter) extractMembers(ctx context.Context, job *fileops.Job) error {
@@ -106,15 +107,23 @@ func (m *members) fromZIP(ctx context.Context) error {
 }
 
 func (m *members) fromOther(ctx context.Context, c *converter) error {
-	s, err := c.survey(ctx, m.job)
+	content, release, err := c.content(ctx, m.job)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s, err := c.survey(ctx, m.job, content)
 	if err != nil {
 		return err
 	}
 	m.start, m.total = surveyPart, s.total
-	if listed := c.listed(ctx, m.job); listed != nil {
-		return m.walk(c, s, listed)
+	if directory, err := c.directory(ctx, m.job, content, false); directory != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return m.walk(c, s, directory)
 	}
-	in, err := c.open(ctx, m.job.Input())
+	in, err := c.open(ctx, content)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
 )
 
@@ -51,14 +52,20 @@ func flat(files map[string][]byte) map[string][]byte {
 func TestExtractConformance(t *testing.T) {
 	t.Parallel()
 	fileopstest.Run(t, fileopstest.Suite{
-		Action: archiveops.Extract(nil),
+		Action: action(t, "extract"),
 		Fixture: func(t testing.TB, f format.Format) *fileops.File {
 			switch f {
 			case format.GZ:
 				return fileops.Bytes("notes.txt.gz", compressed(t, prose(9000)))
-			case format.BZ2, format.XZ, format.Zst:
+			case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
 				return filtered(t, "notes.txt."+string(f), prose(9000))
-			case format.TarBZ2, format.TarXZ, format.TarZst:
+			case format.ISO, format.CPIO:
+				return bsdtarOf(t, "in."+string(f), tree(t, members))
+			case format.DEB:
+				return debOf(t, tree(t, members))
+			case format.CAB, format.AR, format.RPM, format.LZH:
+				return specimen.Of(t, f)
+			case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA:
 				return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, members))))
 			case format.SevenZip:
 				return sevenZip(t, tree(t, members))
@@ -75,8 +82,11 @@ func TestExtractConformance(t *testing.T) {
 				got[f.Name()] = mustBytes(t, f)
 			}
 			want := flat(members)
-			if slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst}, in[0].Format()) {
+			switch in[0].Format() {
+			case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
 				want = map[string][]byte{"notes.txt": prose(9000)}
+			case format.CAB, format.AR, format.RPM, format.LZH:
+				want = flat(specimenFiles(in[0].Format()))
 			}
 			same(t, got, want)
 		},

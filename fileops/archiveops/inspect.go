@@ -16,32 +16,33 @@ import (
 // reported as encrypted. l may be nil.
 func Inspect(l *Limits) fileops.Action {
 	c := &converter{limits: l.orDefault()}
-	spec := report.Spec(engineName, "archive", "Describes an archive as JSON.", []format.Format{
-		format.ZIP, format.SevenZip, format.RAR, format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.GZ, format.BZ2, format.XZ, format.Zst,
-	})
-	return fileops.Func(spec, c.inspect)
+	return c.inspect()
 }
 
-func (c *converter) inspect(ctx context.Context, job *fileops.Job) error {
+func (c *converter) inspect() fileops.Action {
+	return fileops.Func(report.Spec(c.name(), "archive", "Describes an archive as JSON.", c.reads()), c.report)
+}
+
+func (c *converter) report(ctx context.Context, job *fileops.Job) error {
 	r := report.New(job)
 	a := new(report.Archive)
-	var in archive
-	listed := c.listed(ctx, job)
-	switch {
-	case listed != nil:
-		listed.headersOnly = true
-		in = listed
-	case job.Input().Format() == format.ZIP:
-		z, err := openZIP(ctx, c.limits, job.Input(), "")
-		if err != nil {
-			return err
-		}
+	content, release, err := c.content(ctx, job)
+	if err != nil {
+		return err
+	}
+	defer release()
+	in, err := c.directory(ctx, job, content, true)
+	if err != nil {
+		return err
+	}
+	listed, _ := in.(*listed)
+	if z, ok := in.(*zipArchive); ok {
 		for _, f := range z.files {
 			r.Encrypted = r.Encrypted || f.Flags&flagEncrypted != 0
 		}
-		in = z
-	default:
-		s, err := c.open(ctx, job.Input())
+	}
+	if in == nil {
+		s, err := c.open(ctx, content)
 		if err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (c *converter) inspect(ctx context.Context, job *fileops.Job) error {
 		}
 		in = s
 	}
-	err := in.walk(func(h *tar.Header, _ io.Reader) error {
+	err = in.walk(func(h *tar.Header, _ io.Reader) error {
 		switch kindOf(h) {
 		case aFile, unreadable:
 			a.Files++

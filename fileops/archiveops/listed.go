@@ -24,7 +24,7 @@ import (
 type listed struct {
 	ctx      context.Context
 	limits   safezip.Limits
-	in       *fileops.File
+	in       content
 	password string
 
 	headersOnly bool  // do not unpack content
@@ -32,13 +32,20 @@ type listed struct {
 	unpacked    int64 // total size of the entries so far
 }
 
-// listed returns the input as a listed archive, or nil if it has another format.
-func (c *converter) listed(ctx context.Context, job *fileops.Job) *listed {
-	switch in := job.Input(); in.Format() {
+// directory returns an archive that has a directory, or nil if in has another format.
+func (c *converter) directory(ctx context.Context, job *fileops.Job, in content, headersOnly bool) (archive, error) {
+	password := job.Params.Get("password")
+	switch in.Format() {
+	case format.ZIP:
+		z, err := openZIP(ctx, c.limits, in, password)
+		if err != nil {
+			return nil, err // not a nil *zipArchive
+		}
+		return z, nil
 	case format.SevenZip, format.RAR:
-		return &listed{ctx: ctx, limits: c.limits, in: in, password: job.Params.Get("password")}
+		return &listed{ctx: ctx, limits: c.limits, in: in, password: password, headersOnly: headersOnly}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // walk implements archive.
@@ -117,6 +124,10 @@ func (l *listed) empty() bool {
 	return [20]byte(b[12:]) == [20]byte{} && binary.LittleEndian.Uint32(b[8:]) == crc32.ChecksumIEEE(b[12:])
 }
 
+// hasUnixMode marks attributes in a 7z archive whose upper half is a Unix mode (p7zip,
+// FILE_ATTRIBUTE_UNIX_EXTENSION).
+const hasUnixMode = 0x8000
+
 func (l *listed) sevenZip(visit func(*tar.Header, io.Reader) error) error {
 	if l.empty() {
 		return nil
@@ -129,6 +140,9 @@ func (l *listed) sevenZip(visit func(*tar.Header, io.Reader) error) error {
 		h := &tar.Header{Name: f.Name, Size: int64(min(f.UncompressedSize, 1<<62)), ModTime: f.Modified, Typeflag: typeFlag(f.Mode()), Mode: int64(f.Mode().Perm())}
 		if h.Typeflag == tar.TypeDir {
 			h.Size = 0
+		}
+		if f.Attributes&hasUnixMode == 0 {
+			h.Mode = 0 // it has no permissions
 		}
 		var rc io.ReadCloser
 		err := l.entry(n, h, func() (io.Reader, error) {
@@ -255,7 +269,7 @@ func (l *listed) rar(visit func(*tar.Header, io.Reader) error) error {
 		case f.LinkType == rardecode.LinkTypeHardLink || f.LinkType == rardecode.LinkTypeFileCopy:
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, f.LinkTarget, 0
 		case f.LinkType != rardecode.LinkTypeNone:
-			h.Typeflag, h.Size = tar.TypeSymlink, 0
+			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, f.LinkTarget, 0
 		case f.IsDir:
 			h.Typeflag, h.Size = tar.TypeDir, 0
 		}

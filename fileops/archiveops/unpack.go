@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/bzip2"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz"
+	"github.com/ulikunitz/xz/lzma"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -44,7 +47,7 @@ type stream struct {
 const maxDictionary = 128 << 20
 
 // open opens the input and starts to read it.
-func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) {
+func (c *converter) open(ctx context.Context, f content) (*stream, error) {
 	s := &stream{ctx: ctx, limits: c.limits, size: f.Size()}
 	s.raw = bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) { return s.readInput(f.Reader(), p) }), 64<<10)
 	var err error
@@ -61,6 +64,10 @@ func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) 
 		// With one goroutine the decoder needs no Close.
 		d, err = zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderLowmem(true))
 		s.packed = d
+	case format.TarLZ4, format.LZ4:
+		s.packed = noPanic{lz4.NewReader(s.raw)}
+	case format.TarLZMA, format.LZMA:
+		s.packed, err = newLZMA(s.raw)
 	default:
 		var gz *gzip.Reader
 		if gz, err = gzip.NewReader(s.raw); err == nil {
@@ -74,7 +81,7 @@ func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) 
 	}
 	s.head = bufio.NewReaderSize(readerFunc(s.unpack), 64<<10)
 	switch f.Format() {
-	case format.GZ, format.BZ2, format.XZ, format.Zst:
+	case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
 		first, err := s.head.Peek(512)
 		if err != nil && err != io.EOF {
 			return nil, s.failure(err)
@@ -164,6 +171,23 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 		}
 	}
 	z, err := xz.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	return noPanic{z}, nil
+}
+
+// newLZMA returns a reader of LZMA_Alone data. It checks the memory that the header
+// requires.
+func newLZMA(r *bufio.Reader) (io.Reader, error) {
+	head, err := r.Peek(lzma.HeaderLen)
+	if err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(head[1:]) > maxDictionary {
+		return nil, errDictionary()
+	}
+	z, err := lzma.NewReader(r)
 	if err != nil {
 		return nil, err
 	}

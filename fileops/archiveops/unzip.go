@@ -34,7 +34,7 @@ type zipArchive struct {
 	passwords [][]byte // none means that no password was given
 }
 
-func openZIP(ctx context.Context, l safezip.Limits, in *fileops.File, password string) (*zipArchive, error) {
+func openZIP(ctx context.Context, l safezip.Limits, in content, password string) (*zipArchive, error) {
 	zr, err := l.Open(in.Reader(), in.Size())
 	if err == nil {
 		// Sizes are checked for each entry that is unpacked.
@@ -112,6 +112,9 @@ func (z *zipArchive) walk(visit func(*tar.Header, io.Reader) error, _ func() int
 			return context.Cause(z.ctx)
 		}
 		h := &tar.Header{Name: z.names[i], Size: int64(min(f.UncompressedSize64, math.MaxInt64)), ModTime: f.Modified, Typeflag: typeFlag(f.Mode()), Mode: int64(f.Mode().Perm())}
+		if host := f.CreatorVersion >> 8; host != hostUnix && host != hostMacOS {
+			h.Mode = 0 // it has no permissions
+		}
 		if strings.HasSuffix(h.Name, "/") {
 			h.Typeflag, h.Size = tar.TypeDir, 0
 		}
@@ -129,6 +132,12 @@ func (z *zipArchive) walk(visit func(*tar.Header, io.Reader) error, _ func() int
 	}
 	return nil
 }
+
+// Systems that store permissions (APPNOTE 4.4.2).
+const (
+	hostUnix  = 3
+	hostMacOS = 19
+)
 
 // Compression methods (APPNOTE 4.4.5).
 const (

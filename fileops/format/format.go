@@ -67,6 +67,10 @@ const (
 	SVG  Format = "svg"
 	ICO  Format = "ico"
 	PSD  Format = "psd"
+	RAW  Format = "raw" // of any camera
+	PPM  Format = "ppm" // any format of Netpbm
+	TGA  Format = "tga"
+	ICNS Format = "icns"
 )
 
 // Audio.
@@ -110,8 +114,19 @@ const (
 	BZ2      Format = "bz2"
 	XZ       Format = "xz"
 	Zst      Format = "zst"
+	LZ4      Format = "lz4"
+	LZMA     Format = "lzma"
+	TarLZ4   Format = "tar.lz4"
+	TarLZMA  Format = "tar.lzma"
 	SevenZip Format = "7z"
 	RAR      Format = "rar"
+	ISO      Format = "iso"
+	CAB      Format = "cab"
+	CPIO     Format = "cpio"
+	AR       Format = "ar"
+	DEB      Format = "deb"
+	RPM      Format = "rpm"
+	LZH      Format = "lzh"
 )
 
 // A Family is a group of formats that users consider the same kind of file.
@@ -175,7 +190,13 @@ var known = map[Format]info{
 	JP2:  {Image, "image/jp2", "JPEG 2000", []Format{"j2k", "jpx", "jpf"}},
 	SVG:  {Image, "image/svg+xml", "SVG", nil},
 	ICO:  {Image, "image/vnd.microsoft.icon", "icon", nil},
-	PSD:  {Image, "image/vnd.adobe.photoshop", "Photoshop image", nil},
+	PSD:  {Image, "image/vnd.adobe.photoshop", "Photoshop image", []Format{"psb"}},
+	PPM:  {Image, "image/x-portable-anymap", "Netpbm image", []Format{"pnm", "pgm", "pbm", "pam"}},
+	TGA:  {Image, "image/x-tga", "Targa image", []Format{"targa", "vda", "icb", "vst"}},
+	ICNS: {Image, "image/icns", "icon of macOS", nil},
+	RAW: {Image, "image/x-dcraw", "raw photo of a camera", []Format{
+		"3fr", "arw", "cr2", "cr3", "crw", "dcr", "dng", "erf", "fff", "iiq", "kdc", "mef", "mos", "mrw", "nef", "nrw", "orf", "pef", "raf", "rw2", "rwl", "sr2", "srf", "srw",
+	}},
 
 	MP3:  {Audio, "audio/mpeg", "MP3", nil},
 	WAV:  {Audio, "audio/wav", "WAV", []Format{"wave"}},
@@ -210,8 +231,19 @@ var known = map[Format]info{
 	BZ2:      {Archive, "application/x-bzip2", "bzip2 file", nil},
 	XZ:       {Archive, "application/x-xz", "xz file", nil},
 	Zst:      {Archive, "application/zstd", "Zstandard file", nil},
+	LZ4:      {Archive, "application/x-lz4", "LZ4 file", nil},
+	LZMA:     {Archive, "application/x-lzma", "LZMA file", nil},
+	TarLZ4:   {Archive, "application/x-lz4", "compressed tar archive (LZ4)", nil},
+	TarLZMA:  {Archive, "application/x-lzma", "compressed tar archive (LZMA)", []Format{"tlz"}},
 	SevenZip: {Archive, "application/x-7z-compressed", "7-Zip archive", nil},
 	RAR:      {Archive, "application/vnd.rar", "RAR archive", nil},
+	ISO:      {Archive, "application/x-iso9660-image", "disc image", nil},
+	CAB:      {Archive, "application/vnd.ms-cab-compressed", "Cabinet archive", nil},
+	CPIO:     {Archive, "application/x-cpio", "cpio archive", nil},
+	AR:       {Archive, "application/x-archive", "ar archive", nil},
+	DEB:      {Archive, "application/vnd.debian.binary-package", "Debian package", nil},
+	RPM:      {Archive, "application/x-rpm", "RPM package", nil},
+	LZH:      {Archive, "application/x-lzh-compressed", "LHA archive", []Format{"lha"}},
 }
 
 // byAlias is derived from known to avoid duplication.
@@ -226,7 +258,7 @@ var byAlias = func() map[Format]Format {
 }()
 
 // twoParts lists the extensions with two parts.
-var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst}
+var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst, TarLZ4, TarLZMA}
 
 // Parse returns the format for an extension or a file name. It never fails. It
 // returns an unknown extension in lower case, and "" if there is no extension.

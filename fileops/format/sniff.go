@@ -57,8 +57,14 @@ func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 		}
 		return sig.format, false
 	}
+	if isISO(r, size) {
+		return ISO, false
+	}
 	if f := sniffText(head, int64(n) == size); f != "" {
 		return f, false
+	}
+	if isTGA(head, size) {
+		return TGA, false
 	}
 	return sniffMPEGAudio(head), false
 }
@@ -87,6 +93,15 @@ var signatures = []signature{
 	{format: WAV, magic: "RIFF", form: "WAVE"},
 	{format: WAV, magic: "RF64", form: "WAVE"},
 	{format: AVI, magic: "RIFF", form: "AVI "},
+	{format: RAW, magic: "II*\x00", check: isRawTIFF},
+	{format: RAW, magic: "MM\x00*", check: isRawTIFF},
+	{format: RAW, magic: "IIRO"}, // Olympus
+	{format: RAW, magic: "IIRS"},
+	{format: RAW, magic: "MMOR"},
+	{format: RAW, magic: "IIU\x00"}, // Panasonic
+	{format: RAW, magic: "FUJIFILMCCD-RAW "},
+	{format: RAW, at: 6, magic: "HEAPCCDR"}, // Canon
+	{format: RAW, magic: "\x00MRM"},         // Minolta
 	{format: TIFF, magic: "II*\x00"},
 	{format: TIFF, magic: "MM\x00*"},
 	{format: TIFF, magic: "II+\x00"},
@@ -97,6 +112,10 @@ var signatures = []signature{
 	{format: ICO, magic: "\x00\x00\x01\x00", check: func(head []byte, _ int64) bool {
 		return len(head) > 22 && head[4] != 0 && head[5] == 0 && (head[9] == 0 || head[9] == 255) // some programs write 255
 	}},
+	{format: ICNS, magic: "icns", check: func(head []byte, size int64) bool {
+		return len(head) > 16 && int64(binary.BigEndian.Uint32(head[4:])) <= size
+	}},
+	{format: PPM, magic: "P", check: isPNM},
 	{format: JXL, magic: "\x00\x00\x00\x0cJXL \r\n\x87\n"},
 	{format: JXL, magic: "\xff\x0a"},
 	{format: JP2, magic: "\x00\x00\x00\x0cjP  \r\n\x87\n"},
@@ -131,6 +150,18 @@ var signatures = []signature{
 	{format: BZ2, magic: "BZh", check: isBZ2},
 	{format: XZ, magic: "\xfd7zXZ\x00"},
 	{format: Zst, magic: "\x28\xb5\x2f\xfd"},
+	{format: LZ4, magic: "\x04\x22\x4d\x18"},
+	{format: LZ4, magic: "\x02\x21\x4c\x18"}, // before version 1
+	{format: CAB, magic: "MSCF\x00\x00\x00\x00"},
+	{format: RPM, magic: "\xed\xab\xee\xdb"},
+	{format: DEB, magic: "!<arch>\ndebian-binary"},
+	{format: AR, magic: "!<arch>\n"},
+	{format: CPIO, magic: "07070", check: isCPIO},
+	{format: CPIO, magic: "\xc7\x71", check: atLeast(26)}, // 070707 in octal, in either byte order
+	{format: CPIO, magic: "\x71\xc7", check: atLeast(26)},
+	{format: LZH, at: 2, magic: "-lh", check: isLZH},
+	{format: LZH, at: 2, magic: "-lz", check: isLZH},
+	{format: LZMA, magic: "\x5d\x00\x00", check: isLZMA},
 	{format: TAR, at: 257, magic: "ustar"},
 	{format: TAR, check: isOldTar},
 	{format: PS, magic: "%!PS"},
@@ -165,6 +196,113 @@ func ifContains(s string, n int, yes, no Format) func([]byte) Format {
 		}
 		return no
 	}
+}
+
+// isRawTIFF reports whether a TIFF file is a raw photo: marked as Canon's CR2, or with the
+// tag DNGVersion (50706) in its first directory. Raw photos of other makers look like TIFF
+// files with a small preview.
+func isRawTIFF(head []byte, _ int64) bool {
+	if hasAt(head, 8, "CR\x02") {
+		return true
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if len(head) < 8 {
+		return false
+	}
+	if head[0] == 'M' {
+		order = binary.BigEndian
+	}
+	at := int64(order.Uint32(head[4:]))
+	if at+2 > int64(len(head)) {
+		return false
+	}
+	const size, dngVersion = 12, 50706
+	entries := head[at+2:]
+	for range order.Uint16(head[at:]) {
+		if len(entries) < size {
+			return false
+		}
+		if order.Uint16(entries) == dngVersion {
+			return true
+		}
+		entries = entries[size:]
+	}
+	return false
+}
+
+// isPNM reports whether the magic number of Netpbm is followed by numbers or comments, or by
+// the fields of a PAM header.
+func isPNM(head []byte, _ int64) bool {
+	if len(head) < 8 || head[1] < '1' || head[1] > '7' {
+		return false
+	}
+	if head[1] == '7' {
+		return bytes.HasPrefix(head[2:], []byte("\nWIDTH")) || bytes.HasPrefix(head[2:], []byte("\nHEIGHT")) || bytes.HasPrefix(head[2:], []byte("\nTUPLTYPE")) || bytes.HasPrefix(head[2:], []byte("\nDEPTH")) || bytes.HasPrefix(head[2:], []byte("\n#"))
+	}
+	rest, numbers := head[2:], 0
+	for numbers < 2 {
+		white := bytes.TrimLeft(rest, " \t\r\n")
+		if len(white) == len(rest) {
+			return false
+		}
+		if rest = white; bytes.HasPrefix(rest, []byte("#")) {
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				return false
+			}
+			rest = rest[i:]
+			continue
+		}
+		digits := bytes.TrimLeft(rest, "0123456789")
+		if len(digits) == len(rest) {
+			return false
+		}
+		rest = digits
+		numbers++
+	}
+	return len(rest) > 0 && strings.IndexByte(" \t\r\n", rest[0]) >= 0
+}
+
+// isTGA reports whether a file starts with a header of Targa, which has no magic: sizes of
+// the palette and the picture, and types and depths that go together.
+func isTGA(head []byte, size int64) bool {
+	if len(head) < 19 {
+		return false
+	}
+	le := binary.LittleEndian
+	kind, bits, flags := head[2], head[16], head[17]
+	w, h := int64(le.Uint16(head[12:])), int64(le.Uint16(head[14:]))
+	colours, colourBits := int64(le.Uint16(head[5:])), int64(head[7])
+	if head[1] > 1 || w == 0 || h == 0 || flags&0xc0 != 0 || flags&15 > 8 {
+		return false
+	}
+	switch kind {
+	case 1, 9:
+		if head[1] != 1 || bits != 8 && bits != 16 || colours == 0 {
+			return false
+		}
+	case 2, 10:
+		if bits != 15 && bits != 16 && bits != 24 && bits != 32 {
+			return false
+		}
+	case 3, 11:
+		if bits != 8 && bits != 16 || head[1] != 0 {
+			return false
+		}
+	default:
+		return false
+	}
+	content := int64(0)
+	if head[1] == 1 {
+		if colourBits != 15 && colourBits != 16 && colourBits != 24 && colourBits != 32 {
+			return false
+		}
+		content = colours * ((colourBits + 7) / 8)
+	}
+	if kind < 9 {
+		content += w * h * ((int64(bits) + 7) / 8)
+	}
+	return 18+int64(head[0])+content <= size || kind >= 9 && size > 18+int64(head[0])
 }
 
 // isID3 reports whether a tag has a valid version and size, and is not just
@@ -206,6 +344,48 @@ func isOldTar(head []byte, _ int64) bool {
 	return mode && size && ok && sum == want
 }
 
+// isCPIO reports whether an ASCII header of cpio consists of digits (cpio(5)).
+func isCPIO(head []byte, _ int64) bool {
+	n, digits := 0, "01234567"
+	switch {
+	case hasAt(head, 5, "7"):
+		n = 76
+	case hasAt(head, 5, "1"), hasAt(head, 5, "2"):
+		n, digits = 110, "0123456789abcdefABCDEF"
+	}
+	return n > 0 && len(head) >= n && len(bytes.Trim(head[:n], digits)) == 0
+}
+
+// isLZH reports whether a method such as "-lh5-" ends the magic, and the level of the
+// header is known.
+func isLZH(head []byte, _ int64) bool {
+	return len(head) > 21 && head[6] == '-' && head[20] <= 3
+}
+
+// isLZMA reports whether head is plausible as a header of LZMA_Alone, which has no
+// magic: properties, the size of the dictionary, the size of the content or -1, and
+// a first byte of compressed data that is always 0.
+func isLZMA(head []byte, _ int64) bool {
+	if len(head) < 18 || head[13] != 0 {
+		return false
+	}
+	dict, size := binary.LittleEndian.Uint32(head[1:]), binary.LittleEndian.Uint64(head[5:])
+	low := dict & (dict - 1) // 2^n or 2^n + 2^(n-1)
+	return dict >= 1<<12 && (low == 0 || low&(low-1) == 0) && (size == 1<<64-1 || size < 1<<40)
+}
+
+// isISO reports whether the first volume descriptor follows the system area of 32 KiB
+// (ISO 9660, 6.2.1 and 8.1).
+func isISO(r io.ReaderAt, size int64) bool {
+	const at = 32 << 10
+	var b [6]byte
+	if size < at+2048 {
+		return false
+	}
+	n, _ := r.ReadAt(b[:], at)
+	return n == len(b) && string(b[1:]) == "CD001"
+}
+
 // sniffISO returns the kind of an ISO base media file by its brands (ISO/IEC
 // 14496-12, file type box; mp4ra.org registers brands).
 func sniffISO(head []byte) Format {
@@ -228,6 +408,8 @@ func sniffISO(head []byte) Format {
 	switch {
 	case has("avif", "avis"):
 		return AVIF
+	case major == "crx ":
+		return RAW // Canon, CR3
 	case has("heic", "heix", "hevc", "hevx", "heim", "heis", "avci", "avcs", "vvic", "vvis", "evbi", "evmi", "j2ki", "j2is", "jpeg", "jpgs") || slices.Contains([]string{"mif1", "mif2", "mif3", "msf1"}, major):
 		return HEIC // pictures, also of codecs that are not HEVC
 	case major == "jxl ":
@@ -521,7 +703,7 @@ func mentions(got Format, r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, headSize))
 	n, _ := r.ReadAt(head, 0)
 	head = head[:n]
-	if got == "" || got == RTF || got == PS || bytes.HasPrefix(head, []byte("%PDF-")) {
+	if got == "" || got == RTF || got == PS || got == AR || got == DEB || bytes.HasPrefix(head, []byte("%PDF-")) {
 		return false
 	}
 	_, ok := decodeText(head, int64(n) == size)
@@ -575,6 +757,14 @@ func compatible(want, got Format) bool {
 		return got == XZ
 	case TarZst:
 		return got == Zst
+	case TarLZ4:
+		return got == LZ4
+	case TarLZMA:
+		return got == LZMA
+	case AR:
+		return got == DEB
+	case RAW, TIFF: // most raw photos are TIFF files
+		return in(RAW, TIFF)
 	}
 	return in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
 }

@@ -24,7 +24,7 @@ func TestSniffSamples(t *testing.T) {
 	for f := range format.Known() {
 		switch f {
 		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR,
-			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst:
+			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst, format.TarLZ4, format.TarLZMA:
 			continue // built by hand below
 		}
 		t.Run(string(f), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestSniffSamples(t *testing.T) {
 			for i := range min(len(broken), 16<<10) {
 				broken[i] = byte(rng.Uint32())
 			}
-			if f != format.TS && f != format.MPEG { // no header
+			if f != format.TS && f != format.MPEG && f != format.ISO { // no header at the start
 				if got := format.Sniff(bytes.NewReader(broken), int64(len(broken))); got == f {
 					t.Errorf("random bytes are taken for %s", got)
 				}
@@ -386,6 +386,14 @@ func TestSniff(t *testing.T) {
 		{"text like bz2", "BZh9 is the beginning of a bzip2 file", format.TXT, nil, []format.Format{format.BZ2}},
 		{"xz", "\xfd7zXZ\x00\x00\x04", format.XZ, []format.Format{format.XZ, format.TarXZ}, []format.Format{format.SevenZip}},
 		{"zst", "\x28\xb5\x2f\xfd\x04\x00", format.Zst, []format.Format{format.Zst, format.TarZst}, []format.Format{format.TarGZ}},
+		{"lz4", "\x04\x22\x4d\x18\x64\x40\xa7", format.LZ4, []format.Format{format.LZ4, format.TarLZ4}, []format.Format{format.Zst}},
+		{"lzma", "\x5d\x00\x00\x80\x00" + strings.Repeat("\xff", 8) + "\x00\x30\x98\x88\x98", format.LZMA, []format.Format{format.LZMA, format.TarLZMA}, []format.Format{format.XZ}},
+		{"nearly lzma", "\x5d\x00\x00\x80\x03" + strings.Repeat("\xff", 8) + "\x00\x30\x98\x88\x98", "", nil, []format.Format{format.LZMA}},
+		{"old cpio", "070707" + strings.Repeat("0", 70) + "a\x00", format.CPIO, []format.Format{format.CPIO}, nil},
+		{"text like cpio", "070707 is the magic of old cpio archives, " + strings.Repeat("as their manual says ", 9), format.TXT, nil, []format.Format{format.CPIO}},
+		{"text like lha", "a -lh5- is a method of LHA", format.TXT, nil, []format.Format{format.LZH}},
+		{"ar", "!<arch>\nfoo.o/          0           0     0     644     0         `\n", format.AR, []format.Format{format.AR}, []format.Format{format.DEB, format.TXT}},
+		{"disc image", strings.Repeat("\x00", 32<<10) + "\x01CD001\x01" + strings.Repeat("\x00", 2041), format.ISO, []format.Format{format.ISO}, []format.Format{format.TXT}},
 		{"7z", "7z\xbc\xaf\x27\x1c\x00\x04", format.SevenZip, []format.Format{format.SevenZip}, []format.Format{format.ZIP}},
 		{"rar 4", "Rar!\x1a\x07\x00", format.RAR, []format.Format{format.RAR}, nil},
 		{"rar 5", "Rar!\x1a\x07\x01\x00", format.RAR, []format.Format{format.RAR}, []format.Format{format.ZIP}},

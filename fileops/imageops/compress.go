@@ -66,7 +66,7 @@ func (e *Engine) Compress() fileops.Action {
 const worthwhile = 0.97
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
-	src, h, err := e.load(job)
+	src, h, err := e.load(ctx, job)
 	if src.format == format.SVG && errors.Is(err, fileops.ErrUnsupportedInput) && sizeless(src.data) {
 		job.Log.Info("file kept as it is", "reason", "the drawing has no size")
 		return job.Keep(job.Input()) // an intact document, which cannot be compared
@@ -124,7 +124,7 @@ type compression struct {
 	level int
 
 	before *appearance // of the input; decoded on first use
-	sight  *sight      // of the input; decoded on first use
+	original  *original      // of the input; decoded on first use
 	best   []byte      // the smallest result so far that meets the bound
 }
 

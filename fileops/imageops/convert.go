@@ -229,7 +229,7 @@ func newPlan(params fileops.Params, src source, h header) (plan, error) {
 }
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
-	src, h, err := e.load(job)
+	src, h, err := e.load(ctx, job)
 	if err != nil {
 		return err
 	}

@@ -490,6 +490,12 @@ func ownDecoder(f format.Format) func([]byte) (decoded, error) {
 		return decodeICO
 	case format.PSD:
 		return decodePSD
+	case format.PPM:
+		return decodePNM
+	case format.TGA:
+		return decodeTGA
+	case format.ICNS:
+		return decodeICNS
 	}
 	return nil
 }
@@ -502,6 +508,12 @@ func ownStat(f format.Format) func(source) (header, error) {
 		return statICO
 	case format.PSD:
 		return statPSD
+	case format.PPM:
+		return statPNM
+	case format.TGA:
+		return statTGA
+	case format.ICNS:
+		return statICNS
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package imageops
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
@@ -38,6 +40,10 @@ type Options struct {
 	// Without lists input formats to disable, for example format.SVG.
 	Without []format.Format
 
+	LibRaw  string          // path or name of simple_dcraw; "" means in PATH, [engine.None] disables raw photos
+	Sandbox *engine.Sandbox // confines LibRaw; nil means no sandbox
+	Run     engine.Limits   // of each run of LibRaw; zero fields mean 5 minutes of processor time and 4 GiB of memory
+
 	// Probed is the result of [Engine.Probed] in another process of this program on
 	// this host. It saves the probing, which takes a tenth of a second.
 	Probed string
@@ -52,6 +58,8 @@ const Lean = "VIPSHOME=/nonexistent"
 type Engine struct {
 	opts   Options
 	codec  codec
+	raw    developer
+	rawErr error // why raw photos cannot be read
 	reads  []format.Format
 	writes []format.Format
 }
@@ -62,23 +70,32 @@ type Engine struct {
 var (
 	inputs = []format.Format{
 		format.JPG, format.PNG, format.WebP, format.GIF, format.TIFF, format.BMP, format.AVIF,
-		format.HEIC, format.JXL, format.JP2, format.SVG, format.ICO, format.PSD,
+		format.HEIC, format.JXL, format.JP2, format.SVG, format.ICO, format.PSD, format.RAW, format.PPM, format.TGA, format.ICNS,
 	}
 	outputs = []format.Format{
 		format.JPG, format.PNG, format.WebP, format.GIF, format.TIFF, format.BMP, format.AVIF,
-		format.HEIC, format.JXL, format.JP2, format.ICO,
+		format.HEIC, format.JXL, format.JP2, format.ICO, format.PPM, format.TGA,
 	}
 )
 
 // New probes the abilities of this host and returns an engine. It fails if the
 // program contains libvips and libvips does not start.
-func New(_ context.Context, o Options) (*Engine, error) {
+func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{opts: o}
 	setDefault(&e.opts.MaxPixels, 100e6)
 	setDefault(&e.opts.MaxTotalPixels, 20*e.opts.MaxPixels)
 	setDefault(&e.opts.MaxFrames, 1000)
 	setDefault(&e.opts.MaxBytes, 512<<20)
-	c, err := newCodec(e.opts.Probed)
+	var known finding
+	if o.Probed != "" {
+		if err := json.Unmarshal([]byte(o.Probed), &known); err != nil {
+			return nil, fmt.Errorf("imageops: options: probed: %w", err)
+		}
+		e.raw = known.Raw
+	} else {
+		e.raw, e.rawErr = findRaw(ctx, o)
+	}
+	c, err := newCodec(known.Codec)
 	if err != nil {
 		return nil, fileops.Missing(libvips(), fmt.Errorf("imageops: %w", err))
 	}
@@ -92,7 +109,7 @@ func New(_ context.Context, o Options) (*Engine, error) {
 		if slices.Contains(e.opts.Without, f) {
 			continue
 		}
-		if ownDecoder(f) != nil || c.reads(f) {
+		if ownDecoder(f) != nil || c.reads(f) || f == format.RAW && e.raw.Path != "" && c.reads(format.TIFF) {
 			e.reads = append(e.reads, f)
 		}
 	}
@@ -106,7 +123,13 @@ func setDefault[T int | int64](p *T, v T) {
 }
 
 // Probed returns the probed abilities of the codec, for [Options].
-func (e *Engine) Probed() string { return e.codec.probed() }
+func (e *Engine) Probed() string {
+	b, err := json.Marshal(finding{e.codec.probed(), e.raw})
+	if err != nil {
+		panic(err) // impossible: only strings
+	}
+	return string(b)
+}
 
 // Name returns the name and version of the codec: "libvips 8.14.1", or "go".
 func (e *Engine) Name() string { return e.codec.name() }
@@ -125,13 +148,15 @@ func libvips() fileops.Dependency {
 func (e *Engine) Dependencies() []fileops.Dependency {
 	d := libvips()
 	name, version, _ := strings.Cut(e.Name(), " ")
+	raw := libraw()
+	raw.Path, raw.Version, raw.Err = e.raw.Path, e.raw.Version, e.rawErr
 	if name == d.Name {
 		d.Version = version
-		return []fileops.Dependency{d}
+		return []fileops.Dependency{d, raw}
 	}
 	d.Purpose, d.Packages = "pictures beyond jpg, png, gif, bmp, tiff", []string{"libvips-dev"}
 	d.Err = fmt.Errorf("built without it: %w", exec.ErrNotFound)
-	return []fileops.Dependency{d, {Name: name, Version: version, Purpose: "pictures"}}
+	return []fileops.Dependency{d, {Name: name, Version: version, Purpose: "pictures"}, raw}
 }
 
 // Reads returns the supported input formats.
@@ -287,7 +312,7 @@ type plan struct {
 }
 
 // ownEncoders lists the formats that are encoded without the codec.
-var ownEncoders = []format.Format{format.BMP, format.ICO}
+var ownEncoders = []format.Format{format.BMP, format.ICO, format.PPM, format.TGA}
 
 // transcode is codec.transcode for all formats of this package.
 func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, error) {
@@ -302,6 +327,19 @@ func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, err
 		return e.encode(ctx, m, p)
 	}
 	switch p.to {
+	case format.PPM, format.TGA:
+		q := p
+		if q.to = ""; p.to == format.PPM {
+			q.to = format.BMP // without transparency too
+		}
+		img, err := e.codec.pixels(ctx, src, q)
+		if err != nil {
+			return nil, err
+		}
+		if p.to == format.PPM {
+			return encodePNM(img), nil
+		}
+		return encodeTGA(img)
 	case format.BMP:
 		img, err := e.codec.pixels(ctx, src, p)
 		if err != nil {
@@ -330,7 +368,7 @@ func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, err
 // encode is codec.encode for all formats of this package.
 func (e *Engine) encode(ctx context.Context, m decoded, p plan) ([]byte, error) {
 	switch p.to {
-	case format.BMP, format.ICO:
+	case format.BMP, format.ICO, format.PPM, format.TGA:
 		b, err := e.codec.encode(ctx, m, plan{to: format.PNG, meta: p.meta})
 		if err != nil {
 			return nil, err
@@ -378,14 +416,28 @@ func millions(n int64) string {
 }
 
 // load returns the content and header of a job's input.
-func (e *Engine) load(job *fileops.Job) (source, header, error) {
+func (e *Engine) load(ctx context.Context, job *fileops.Job) (source, header, error) {
+	return e.loadFor(ctx, job, 0, 0)
+}
+
+// loadFor is load for a result that fits into a box, if the box is not zero.
+func (e *Engine) loadFor(ctx context.Context, job *fileops.Job, boxWidth, boxHeight int) (source, header, error) {
 	in := job.Input()
+	if in.Format() == format.RAW {
+		b, err := e.develop(ctx, job, boxWidth, boxHeight)
+		if err != nil {
+			return source{}, header{}, err
+		}
+		src := source{b, format.TIFF}
+		h, err := e.stat(src)
+		return src, h, err
+	}
 	data, err := in.ReadAll(e.opts.MaxBytes)
 	if err != nil {
 		return source{}, header{}, err
 	}
 	src := source{data, in.Format()}
-	if got := format.Sniff(bytes.NewReader(data), int64(len(data))); got != src.format {
+	if got := format.Sniff(bytes.NewReader(data), int64(len(data))); got != src.format && (got != format.RAW || src.format != format.TIFF) {
 		return src, header{}, fileops.Fail(fileops.ErrFormatMismatch, nil, "the content of the file is not %s", src.format.Title())
 	}
 	h, err := e.stat(src)

@@ -56,7 +56,7 @@ func (t plan) layout(w, h int) layout {
 
 // opaque reports whether the target of a plan lacks transparency.
 func opaque(t plan) bool {
-	return t.to == format.JPG || t.to == format.BMP || t.to == format.TIFF && t.tiff == "jpeg"
+	return t.to == format.JPG || t.to == format.BMP || t.to == format.PPM || t.to == format.TIFF && t.tiff == "jpeg"
 }
 
 // backdrop returns the colour behind transparency.

@@ -44,7 +44,7 @@ func (e *Engine) metadata(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
-	src, h, err := e.load(job)
+	src, h, err := e.load(ctx, job)
 	if err != nil {
 		return err
 	}

@@ -34,15 +34,15 @@ func (e *Engine) Thumbnail() fileops.Action {
 }
 
 func (e *Engine) thumbnail(ctx context.Context, job *fileops.Job) error {
-	src, h, err := e.load(job)
+	width, height := fileops.ThumbnailBox(job.Params)
+	src, h, err := e.loadFor(ctx, job, width, height)
 	if err != nil {
 		return err
 	}
 	p := plan{
 		to: format.Format(job.Params.Get("convert_to")), meta: keepProfile, quality: 80,
-		enlarge: src.format == format.SVG,
+		enlarge: src.format == format.SVG, width: width, height: height,
 	}
-	p.width, p.height = fileops.ThumbnailBox(job.Params)
 	if n := job.Params.Int("page"); n > 1 {
 		if n > h.pages {
 			return &fileops.ParamError{Param: "page", Reason: fmt.Sprintf("must be from 1 to %d", h.pages)}

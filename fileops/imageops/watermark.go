@@ -38,7 +38,7 @@ func (e *Engine) Watermark() fileops.Action {
 		}
 	}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		src, h, err := e.load(job)
+		src, h, err := e.load(ctx, job)
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,10 @@ type entry struct {
 // the caller or by another engine.
 func (f *finder) list(ctx context.Context) []entry {
 	l, o := f.opts.Limits, f.opts
-	images := lazily(ctx, imageops.New, func() imageops.Options { return l.images(imageops.Options{Probed: f.probed[imageEngine]}) })
+	libraw := f.program(o.LibRaw, "libraw")
+	images := lazily(ctx, imageops.New, func() imageops.Options {
+		return l.images(imageops.Options{LibRaw: libraw, Probed: f.probed[imageEngine], Sandbox: f.sandbox})
+	})
 
 	ffmpeg, ffprobe := f.program(o.FFmpeg, "ffmpeg"), f.program(o.FFprobe, "ffmpeg")
 	media := lazily(ctx, mediaops.New, func() mediaops.Options {
@@ -112,7 +115,10 @@ func (f *finder) list(ctx context.Context) []entry {
 		return l.web(w)
 	})
 
-	archives := lazily(ctx, archiveops.New, l.archives)
+	bsdtar := f.program(o.BSDTar, "bsdtar")
+	archives := lazily(ctx, archiveops.New, func() archiveops.Options {
+		return l.archives(archiveops.Options{BSDTar: bsdtar, Probed: f.probed[archiveEngine], Sandbox: f.sandbox})
+	})
 
 	qpdf := f.program(o.QPDF, "qpdf")
 	pdf := lazily(ctx, pdfops.New, func() pdfops.Options {

@@ -70,7 +70,7 @@ func (l Limits) isolated() engine.Limits {
 }
 
 func (l Limits) images(o imageops.Options) imageops.Options {
-	o.MaxPixels, o.MaxFrames = l.Pixels, l.Frames
+	o.MaxPixels, o.MaxFrames, o.Run = l.Pixels, l.Frames, l.run()
 	return o
 }
 
@@ -109,8 +109,8 @@ func (l Limits) pdf(o pdfops.Options) pdfops.Options {
 	return o
 }
 
-func (l Limits) archives() (o archiveops.Options) {
-	o.Limits = archiveops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+func (l Limits) archives(o archiveops.Options) archiveops.Options {
+	o.Limits, o.Run = archiveops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}, l.run()
 	return o
 }
 

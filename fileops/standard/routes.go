@@ -340,7 +340,7 @@ func imagesToPDF(convert, pages fileops.Action, direct []fileops.Action) fileops
 	}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		to := fileops.Args{convertTo: string(format.PNG)}
-		if f := job.Input().Format(); f == format.HEIC || f == format.AVIF {
+		if f := job.Input().Format(); f == format.HEIC || f == format.AVIF || f == format.RAW {
 			// A photograph stays lossy: as PNG it would be many times its size.
 			to = fileops.Args{convertTo: string(format.JPG), "quality": 92}
 		}

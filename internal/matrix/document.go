@@ -43,6 +43,7 @@ file, and another program judges the result.
 
 `)
 	overview(&b, cells)
+	breadth(&b, cells)
 	conversions(&b, cells)
 	others(&b, cells)
 	parameters(&b, cells)

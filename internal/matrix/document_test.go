@@ -29,6 +29,9 @@ func TestDocument(t *testing.T) {
 	if v := regexp.MustCompile(`(libvips|ffmpeg|libreoffice|pandoc|qpdf) [0-9]`).Find(want); v != nil {
 		t.Errorf("the version of an engine is in the document: %s", v)
 	}
+	if bytes.Contains(want, []byte("no reason is known")) {
+		t.Error("a pair of common formats is missing, and breadth.go does not say why")
+	}
 	for _, c := range cells {
 		if c.From != format.Any && !bytes.Contains(want, []byte("`"+string(c.From)+"`")) {
 			t.Errorf("%s is not in the document", c.From)

@@ -38,6 +38,22 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 		return storedRAR(entries, "")
 	case format.SevenZip:
 		return packed("7z", "a", "-bd", "-y", "out.7z", "a.txt", "dir")
+	case format.ISO:
+		return packed("bsdtar", "-cf", "out.iso", "--format", "iso9660", "--options", "joliet", "a.txt", "dir")
+	case format.CPIO:
+		return packed("bsdtar", "-cf", "out.cpio", "--format", "newc", "a.txt", "dir")
+	case format.AR:
+		return arOf(entries, "_"), nil
+	case format.DEB:
+		data, err := tarOf(entries)
+		return arOf([][2]string{{"debian-binary", "2.0\n"}, {"control.tar", string(make([]byte, 1024))}, {"data.tar", string(data)}}, "/"), err
+	case format.CAB:
+		return storedCAB(entries), nil
+	case format.LZH:
+		return storedLZH(entries), nil
+	case format.RPM:
+		payload, err := packed("bsdtar", "-cf", "out.cpio", "--format", "newc", "a.txt", "dir")
+		return rpmOf(payload), err
 	}
 	content := []byte(entries[0][1])
 	name, isTar := strings.CutPrefix(string(f), "tar.")
@@ -59,10 +75,13 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 		}
 		err := z.Close()
 		return b.Bytes(), err
-	case "bz2", "xz", "zst":
+	case "bz2", "xz", "zst", "lz4", "lzma":
 		return inDir(func(dir string) (string, []string) {
 			os.WriteFile(filepath.Join(dir, "in"), content, 0o600) // if it fails, the program fails too
-			program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd"}[name]
+			program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd", "lz4": "lz4", "lzma": "lzma"}[name]
+			if name == "lz4" {
+				return "in.lz4", []string{program, "-q", "in", "in.lz4"}
+			}
 			return "in." + name, []string{program, "-k", "-q", "in"}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -58,10 +60,29 @@ func encodePicture(f format.Format, m *image.NRGBA) ([]byte, error) {
 		err = tiff.Encode(&b, m, &tiff.Options{Compression: tiff.Deflate, Predictor: true})
 	case format.ICO:
 		err = writeIcon(&b, m)
+	case format.RAW:
+		writeDNG(&b, m)
 	case format.PSD:
 		rgba := image.NewRGBA(m.Rect)
 		draw.Draw(rgba, m.Rect, m, image.Point{}, draw.Src)
 		writePSD(&b, rgba)
+	case format.ICNS:
+		var p bytes.Buffer
+		if err := png.Encode(&p, m); err != nil {
+			return nil, err
+		}
+		size := uint32(p.Len() + 8)
+		b.Write(binary.BigEndian.AppendUint32([]byte("icns"), size+8))
+		b.Write(binary.BigEndian.AppendUint32([]byte("ic07"), size))
+		b.Write(p.Bytes())
+	case format.PPM, format.TGA:
+		return inDir(func(dir string) (string, []string) {
+			if w, err := os.Create(filepath.Join(dir, "in.png")); err == nil { // if it fails, the program fails too
+				png.Encode(w, m)
+				w.Close()
+			}
+			return "out." + string(f), []string{"ffmpeg", "-v", "error", "-i", "in.png", "-pix_fmt", map[format.Format]string{format.PPM: "rgb24", format.TGA: "bgr24"}[f], "out." + string(f)}
+		})
 	case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
 		return withVips(f, m)
 	default:

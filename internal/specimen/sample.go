@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -87,6 +88,12 @@ func build(f format.Format) ([]byte, error) {
 		err = writeICO(&b)
 	case format.PSD:
 		writePSD(&b, pic)
+	case format.RAW:
+		writeDNG(&b, pic)
+	case format.PPM, format.TGA, format.ICNS:
+		m := image.NewNRGBA(pic.Bounds())
+		draw.Draw(m, m.Rect, pic, image.Point{}, draw.Src)
+		return encodePicture(f, m)
 	case format.SVG:
 		fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="160" height="120"><rect width="160" height="120" fill="#eee"/><circle cx="80" cy="60" r="40" fill="#c22"/></svg>`)
 	case format.WAV:
