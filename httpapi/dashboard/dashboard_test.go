@@ -60,7 +60,7 @@ func newSite(t *testing.T) *site {
 		return s.service.Notification(e.Type, e.Time, e.Operation)
 	}})
 	systest.NoError(t, err)
-	d, err := dashboard.New(dashboard.Config{Service: s.service, Accounts: s.accounts, Webhooks: s.hooks, Version: "v1"})
+	d, err := dashboard.New(dashboard.Config{Service: s.service, Accounts: s.accounts, Webhooks: s.hooks, Version: "v1", OneCall: true})
 	systest.NoError(t, err)
 	s.dashboard = d
 	mux := http.NewServeMux()
@@ -583,6 +583,9 @@ func TestTryParameters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	v, _ := s.member("ada")
+	if p := v.get("/dashboard/try"); !strings.Contains(p.text, `data-single-call="true"`) {
+		t.Errorf("the page does not offer the one call: %s", p.text)
+	}
 	for query, want := range map[string]string{
 		"action=zip&ext=txt&ext=unknown": `{"parameters":["level","password"]}`,
 		"action=convert&ext=txt":         `{"parameters":[]}`,

@@ -642,11 +642,11 @@ function showCalls() {
   const session = first.upload?.session;
   const size = cut(first.file.size);
   step("Set the address and your key", curl.address());
-  if (box.dataset.oneCall === "true") {
+  if (box.dataset.singleCall === "true") {
     const request = operation?.request ?? { action, parameters: parameters() };
     step("Do everything in one call …", curl.oneCall(request.action, files.map((f) => f.file.name), request.parameters, secrets));
   }
-  step(box.dataset.oneCall === "true" ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
+  step(box.dataset.singleCall === "true" ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
   step("Start the upload", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
   step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
   step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
