@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,10 +16,12 @@ import (
 
 // A cli is the environment of a command.
 type cli struct {
+	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
 	sets     map[*cobra.Command]*flagSet
 	subs     map[*cobra.Command][]*cobra.Command // in the order of the help
+	deeds    []*cobra.Command                    // the commands of actions, in the order of the help
 }
 
 // A usageError reports an invalid command line.
@@ -45,7 +48,12 @@ func (e *exitError) Unwrap() error { return e.err }
 // run runs the command line and returns the exit code: 0, 1 after a failure, 2 for an invalid
 // command line, or that of an exitError.
 func run(ctx context.Context, args []string, out, errw io.Writer, env func(string) (string, bool)) int {
-	c := &cli{out: out, err: errw, env: env, sets: make(map[*cobra.Command]*flagSet), subs: make(map[*cobra.Command][]*cobra.Command)}
+	return runWith(ctx, args, os.Stdin, out, errw, env)
+}
+
+// runWith is run with another standard input.
+func runWith(ctx context.Context, args []string, in io.Reader, out, errw io.Writer, env func(string) (string, bool)) int {
+	c := &cli{in: in, out: out, err: errw, env: env, sets: make(map[*cobra.Command]*flagSet), subs: make(map[*cobra.Command][]*cobra.Command)}
 	root := c.root()
 	root.SetArgs(withCommand(args))
 	cmd, err := root.ExecuteContextC(ctx)
@@ -102,12 +110,17 @@ func (c *cli) root() *cobra.Command {
 		},
 	})
 	c.add(root,
-		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), convert(c), batchRun(c), agents(c),
+		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), batchRun(c), agents(c),
 		c.command(spec{use: "version", short: "print the version", run: func(context.Context, []string) error {
 			fmt.Fprintln(c.out, versionLine())
 			return nil
 		}}),
 	)
+	for _, d := range deeds {
+		cmd := d.command(c)
+		root.AddCommand(cmd)
+		c.deeds = append(c.deeds, cmd)
+	}
 	return root
 }
 
@@ -116,6 +129,11 @@ func (c *cli) unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range c.subs[cmd] {
 		names = append(names, sub.Name())
+	}
+	if !cmd.HasParent() {
+		for _, d := range deeds {
+			names = append(names, d.action)
+		}
 	}
 	if similar := cmd.SuggestionsFor(name); len(similar) > 0 {
 		return fmt.Errorf("unknown command %q; did you mean %s?", name, strings.Join(similar, " or "))
@@ -197,7 +215,9 @@ func (c *cli) help(cmd *cobra.Command) {
 	switch {
 	case !cmd.HasParent():
 		fmt.Fprint(c.out, "Filewright converts, compresses, merges, zips, locks and unlocks files.\n\nUsage:\n  refserver [command] [flags]\n\nCommands:\n")
-		c.list(cmd)
+		c.list(c.subs[cmd])
+		fmt.Fprint(c.out, "\nActions on files, without a server:\n")
+		c.list(c.deeds)
 		fmt.Fprint(c.out, `
 serve is the default command. "refserver COMMAND --help" lists the flags of a command.
 Each flag can also be set in the environment, --data-dir as FILEWRIGHT_DATA_DIR, and
@@ -213,16 +233,16 @@ those of serve in a YAML file: refserver serve --config FILE.
 			names = append(names, sub.Name())
 		}
 		fmt.Fprintf(c.out, "Usage: %s %s [flags]\n\n", cmd.CommandPath(), strings.Join(names, "|"))
-		c.list(cmd)
+		c.list(c.subs[cmd])
 		fmt.Fprintf(c.out, "\n%sEach command takes --data-dir or --database-url,\nand works while the server runs.\n", cmd.Long)
 	default: // cobra's own
 		fmt.Fprintf(c.out, "%s\n\n%s", cmd.Long, cmd.UsageString())
 	}
 }
 
-// list prints the subcommands of a command.
-func (c *cli) list(cmd *cobra.Command) {
-	for _, sub := range c.subs[cmd] {
+// list prints commands.
+func (c *cli) list(commands []*cobra.Command) {
+	for _, sub := range commands {
 		fmt.Fprintf(c.out, "  %-21s %s\n", sub.Use, sub.Short)
 	}
 }

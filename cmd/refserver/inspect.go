@@ -3,16 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	iofs "io/fs"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -21,7 +16,6 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
-	"github.com/filewright/filewright/internal/batch"
 )
 
 // probe looks for the engines and leaves no engine running.
@@ -152,156 +146,4 @@ func (c *cli) examine(ctx context.Context, e engineConfig) error {
 		}
 	}
 	return fmt.Errorf("%d engines are missing", missing)
-}
-
-// convert runs one conversion without a server.
-func convert(c *cli) *cobra.Command {
-	var e engineConfig
-	var params paramFlags
-	var force bool
-	return c.command(spec{
-		use: "convert IN OUT", short: "convert one file, without a server",
-		long: "Converts one file to the format that the extension of OUT names. Several results, such\nas the pages of a PDF as pictures, are numbered. Existing files are kept unless --force\nis given.",
-		min:  2,
-		max:  2,
-		flags: func(fs *flagSet) {
-			fs.Var(&params, "param", "a parameter of the conversion as `NAME=VALUE`; may be repeated")
-			fs.BoolVar(&force, "force", false, "replace existing files")
-			e.register(fs)
-		},
-		run: func(ctx context.Context, args []string) error {
-			return c.convert(ctx, e, args[0], args[1], params, force)
-		},
-	})
-}
-
-func (c *cli) convert(ctx context.Context, e engineConfig, in, out string, params paramFlags, force bool) error {
-	// Report path errors before the slow probe of the engines.
-	if err := checkPaths(in, out, force); err != nil {
-		return err
-	}
-	set := probe(ctx, c, e)
-	defer set.Close()
-	reg, err := fileops.NewRegistry(set.Actions()...)
-	if err != nil {
-		return err
-	}
-	call := fileops.Args{"convert_to": string(format.Parse(out))}
-	maps.Copy(call, fileops.Args(params))
-	action, p, err := reg.Resolve("convert", []format.Format{format.Parse(in)}, call)
-	var param *fileops.ParamError
-	if errors.As(err, &param) && param.Param != "convert_to" {
-		return usageError{err}
-	}
-	if err != nil {
-		return err
-	}
-	// In the target's directory, so that results need no copy.
-	dir, err := os.MkdirTemp(filepath.Dir(out), ".refserver-")
-	if err != nil {
-		return fmt.Errorf("cannot write to %q: %w", filepath.Dir(out), withoutPath(err))
-	}
-	defer os.RemoveAll(dir)
-	var results []string
-	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
-		results = append(results, filepath.Join(dir, f.Name()))
-		return fileops.ToDir(dir).Put(ctx, f)
-	})
-	r := fileops.Runner{
-		TempDir: dir, MaxOutput: e.output,
-		Warn: func(w fileops.Warning) {
-			fmt.Fprintf(c.err, "refserver convert: warning: %s (%s)\n", w.Message, w.Code)
-		},
-	}
-	if err := r.Do(ctx, action, p, sink, fileops.Path(in)); err != nil {
-		return errors.New(fileops.Message(err))
-	}
-	to := make([]string, len(results))
-	for i := range results {
-		if to[i] = out; len(results) > 1 {
-			ext := filepath.Ext(out)
-			to[i] = fmt.Sprintf("%s-%03d%s", strings.TrimSuffix(out, ext), i+1, ext)
-		}
-		if err := checkTarget(to[i], force); err != nil {
-			return err
-		}
-	}
-	for i, path := range results {
-		if err := batch.Move(path, to[i], force); err != nil {
-			var exists *batch.ExistsError
-			if errors.As(err, &exists) { // created in the meantime
-				return cmp.Or(checkTarget(to[i], force), err)
-			}
-			return err
-		}
-		fmt.Fprintln(c.out, to[i])
-	}
-	return nil
-}
-
-// checkPaths returns an error for invalid paths of a conversion.
-func checkPaths(in, out string, force bool) error {
-	src, err := os.Stat(in)
-	switch {
-	case err != nil:
-		return fmt.Errorf("cannot read %q: %w", in, withoutPath(err))
-	case !src.Mode().IsRegular():
-		return fmt.Errorf("cannot read %q: not a regular file", in)
-	}
-	if dst, err := os.Stat(out); err == nil && os.SameFile(src, dst) {
-		return fmt.Errorf("%q and %q are the same file", in, out)
-	}
-	switch st, err := os.Stat(filepath.Dir(out)); {
-	case err != nil:
-		return fmt.Errorf("cannot write to %q: %w", filepath.Dir(out), withoutPath(err))
-	case !st.IsDir():
-		return fmt.Errorf("cannot write to %q: not a directory", filepath.Dir(out))
-	}
-	return checkTarget(out, force)
-}
-
-// checkTarget returns an error if no result may be written to path.
-func checkTarget(path string, force bool) error {
-	switch st, err := os.Lstat(path); {
-	case errors.Is(err, iofs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("cannot write to %q: %w", path, withoutPath(err))
-	case st.IsDir():
-		return fmt.Errorf("%q is a directory", path)
-	case !force:
-		return fmt.Errorf("%q exists; use --force to replace it", path)
-	}
-	return nil
-}
-
-// withoutPath returns an operating system error without the call and the path.
-func withoutPath(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	return err
-}
-
-// paramFlags collects --param NAME=VALUE.
-type paramFlags fileops.Args
-
-// String implements pflag.Value.
-func (p *paramFlags) String() string { return "" }
-
-// Type implements pflag.Value.
-func (p *paramFlags) Type() string { return "" }
-
-// Set implements pflag.Value.
-func (p *paramFlags) Set(v string) error {
-	name, value, ok := strings.Cut(v, "=")
-	if !ok || name == "" {
-		return errors.New("must be NAME=VALUE")
-	}
-	if *p == nil {
-		*p = make(paramFlags)
-	}
-	(*p)[name] = fileops.Text(value)
-	return nil
 }

@@ -43,7 +43,7 @@ func (c *cli) serveAgent(ctx context.Context, e engineConfig, root string) error
 		Registry: reg, Version: version(),
 		Files: mcp.LocalFiles, Output: mcp.LocalOutput, Resources: mcp.LocalResources,
 	})
-	err = server.Run(ctx, &sdk.IOTransport{Reader: os.Stdin, Writer: unclosed{c.out}})
+	err = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(c.in), Writer: unclosed{c.out}})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil // the agent has ended
 	}

@@ -26,6 +26,7 @@ type runConfig struct {
 	engines     engineConfig
 	to          string
 	params      paramFlags
+	files       paramFlags
 	output      string
 	force, json bool
 	jobs        int
@@ -46,6 +47,7 @@ beside the files, or to --output. Existing files are kept unless --force is give
   refserver run convert --to pdf *.docx
   refserver run compress --output small *.pdf
   refserver run merge chapter1.pdf chapter2.docx
+  refserver run watermark --file image_key=logo.png *.pdf
   refserver run lock --param password=@secret.txt report.pdf
   refserver run convert --to pdf --server https://files.example.com --key @key.txt *.docx
   refserver run convert --to pdf --watch inbox --output outbox
@@ -65,6 +67,7 @@ func (r *runConfig) register(fs *flagSet) {
 	fs.section("Work", func(fs *flagSet) {
 		fs.StringVar(&r.to, "to", "", "`format` of the results, for convert and thumbnail")
 		fs.Var(&r.params, "param", "a parameter of the action as `NAME=VALUE`; may be repeated; @FILE reads the value from a file")
+		fs.Var(&r.files, "file", "a second file that the action needs as `NAME=PATH`, such as image_key=logo.png for watermark; may be repeated")
 		fs.StringVar(&r.output, "output", "", "`directory` for the results; default: beside each file")
 		fs.BoolVar(&r.force, "force", false, "replace existing files")
 		fs.IntVar(&r.jobs, "jobs", runtime.NumCPU(), "`number` of files that are processed at the same time")
@@ -122,16 +125,12 @@ func (c *cli) runBatch(ctx context.Context, r *runConfig, action string, files [
 
 // arguments returns the arguments of the action.
 func (r *runConfig) arguments() (fileops.Args, error) {
-	args := maps.Clone(fileops.Args(r.params))
-	if args == nil {
-		args = make(fileops.Args)
+	args, err := r.params.args()
+	if err != nil {
+		return nil, err
 	}
-	for name, v := range args {
-		text, err := orFile(string(v.(fileops.Text)))
-		if err != nil {
-			return nil, fmt.Errorf("--param %s: %w", name, err)
-		}
-		args[name] = fileops.Text(text)
+	for name, v := range r.files {
+		args[name] = fileops.Path(string(v.(fileops.Text)))
 	}
 	if r.to != "" {
 		args["convert_to"] = strings.TrimPrefix(strings.ToLower(r.to), ".")

@@ -44,6 +44,7 @@ func TestRunCommand(t *testing.T) {
 		{[]string{"zip", "--output", in("out"), in("a.csv"), in("b.csv")}, 0, in("out/files.zip") + "\n", ""},
 		{[]string{"convert", "--to", "csv", "--json", in("bad.json")}, 1, "", ""},
 		{[]string{"convert", "--to", "gif", in("a.csv")}, 1, "", "convert_to"},
+		{[]string{"convert", "--to", "json", "--force", "--file", "delimiter=" + in("b.csv"), in("a.csv")}, 1, "", "delimiter"},
 		{[]string{"paint", in("a.csv")}, 1, "", "paint"},
 		{[]string{"convert"}, 2, "", "no files"},
 		{[]string{"convert", "--watch", dir}, 2, "", "--output"},

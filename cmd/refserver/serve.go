@@ -587,7 +587,7 @@ func writeSecrets(path, text string) error {
 
 // oneCall returns a shell command that converts a document to PDF with curl in one request.
 func oneCall(base, key, sample string) string {
-	return fmt.Sprintf(`curl -F %s -F convert_to=pdf -H "Authorization: Bearer %s" %s/api/v1/run/convert -o report.pdf`, shellQuote("file=@"+sample), key, base)
+	return fmt.Sprintf(`curl -F file=@%s -F convert_to=pdf -H "Authorization: Bearer %s" %s/api/v1/run/convert -o report.pdf`, shellQuote(sample), key, base)
 }
 
 // walkthrough returns shell commands that convert a document to PDF with curl.

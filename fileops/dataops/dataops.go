@@ -85,6 +85,10 @@ const (
 // converts the tables of an HTML page to csv, tsv, json and fods; the parameter
 // sheet selects one table.
 //
+// CSV and TSV also convert to themselves with another separator or character encoding
+// (output_delimiter, output_encoding, bom). The parameter header says whether the first
+// row names the columns, and shape how rows become JSON.
+//
 // With the parameter typed, a column becomes numbers if all its cells are numbers, and
 // booleans if all its cells are true or false. Empty cells become null. The parameter
 // delimiter is the separator of the CSV input or result. By default the separator of an
@@ -124,6 +128,18 @@ func Convert() fileops.Action {
 	sheet := func(otherwise string) fileops.Param {
 		return fileops.Param{Name: "sheet", Scope: fileops.ScopeContent, Min: 1, Max: 256, Doc: "Caption or number, counted from 1, of the table to convert; " + otherwise + " by default."}
 	}
+	shape := fileops.Param{
+		Name: "shape", Enum: []string{objects, arrays, lines}, Default: objects,
+		Doc: "How rows become JSON: an array of objects, an array of arrays, or one object per line (JSON Lines).",
+	}
+	header := fileops.Param{
+		Name: "header", Type: fileops.Boolean, Default: true,
+		Doc: "Whether the first row names the columns.",
+	}
+	result := delimiter("Separator of the cells in the result; comma by default.")
+	result.Name = "output_delimiter"
+	output := charset.OutputParams()
+	with := func(some fileops.Schema, params ...fileops.Param) fileops.Schema { return append(params, some...) }
 	encoding := charset.EncodingParam()
 	one, all := sheet("the largest table"), sheet("all tables, one sheet each,")
 	spec := fileops.Spec{
@@ -132,20 +148,34 @@ func Convert() fileops.Action {
 		Family:  "data",
 		Summary: "Converts tabular data to another format.",
 		Accepts: []fileops.Accept{
-			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.CSV), written}},
-			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD)}},
-			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSON), typed, read, encoding}},
-			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD), read, encoding}},
-			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed, encoding}},
-			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.CSV), written, encoding}},
-			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD), encoding}},
-			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.JSON), typed, one}},
-			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.CSV), written, one}},
-			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.TSV), one}},
+			{Formats: []format.Format{format.JSON}, Params: with(output, to(format.CSV), written)},
+			{Formats: []format.Format{format.JSON}, Params: with(output, to(format.TSV))},
+			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.HTML, format.MD)}},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSON), typed, header, shape, read, encoding}},
+			{Formats: []format.Format{format.CSV}, Params: with(output, to(format.TSV), read, encoding)},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.HTML, format.MD), header, read, encoding}},
+			{
+				Formats: []format.Format{format.CSV}, Params: with(output, to(format.CSV), result, read, encoding),
+				Changes: []string{"bom", "output_delimiter", "output_encoding", "delimiter", "encoding"},
+			},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed, header, shape, encoding}},
+			{Formats: []format.Format{format.TSV}, Params: with(output, to(format.CSV), written, encoding)},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD), header, encoding}},
+			{
+				Formats: []format.Format{format.TSV}, Params: with(output, to(format.TSV), encoding),
+				Changes: []string{"bom", "output_encoding", "encoding"},
+			},
+			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.JSON), typed, header, shape, one}},
+			{Formats: []format.Format{format.HTML}, Params: with(output, to(format.CSV), written, one)},
+			{Formats: []format.Format{format.HTML}, Params: with(output, to(format.TSV), one)},
 			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.FODS), all}},
 		},
 	}
 	return fileops.Func(spec, convert)
+}
+
+func newJSONLayout(p fileops.Params) jsonLayout {
+	return jsonLayout{typed: p.Bool("typed"), header: p.Bool("header"), shape: p.Get("shape")}
 }
 
 // delimiters maps values of the parameter to bytes.
@@ -161,28 +191,40 @@ func convert(ctx context.Context, job *fileops.Job) error {
 			return err
 		}
 	}
-	return job.Write(fileops.ResultName(in, to), func(w io.Writer) error {
+	out, err := charset.OutputOf(job.Params)
+	if err != nil {
+		return err
+	}
+	err = job.Write(fileops.ResultName(in, to), func(w io.Writer) error {
 		lw := &limitedWriter{w: w, left: maxResult + maxGrowth*in.Size()}
-		bw := bufio.NewWriterSize(lw, 64<<10)
-		comma := delimiters[job.Params.Get("delimiter")]
-		var err error
-		switch {
-		case in.Format() == format.HTML:
-			err = fromHTML(ctx, job, bw, to)
-		case in.Format() == format.JSON:
-			err = fromJSON(src, newTableWriter(bw, to, format.Base(in.Name()), comma))
-		case to == format.JSON:
-			err = toJSON(src, bw, in.Format(), comma, job.Params.Bool("typed"))
-		case in.Format() == format.CSV:
-			err = toTable(src, newTableWriter(bw, to, format.Base(in.Name()), 0), in.Format(), comma)
-		default:
-			err = toTable(src, newTableWriter(bw, to, format.Base(in.Name()), comma), in.Format(), 0)
-		}
-		if err != nil {
-			return err
-		}
-		return bw.Flush()
+		return out.Copy(lw, func(w io.Writer) error {
+			bw := bufio.NewWriterSize(w, 64<<10)
+			if err := write(ctx, job, src, bw, to); err != nil {
+				return err
+			}
+			return bw.Flush()
+		})
 	})
+	out.Warn(job)
+	return err
+}
+
+// write writes the result in UTF-8. src is nil for HTML.
+func write(ctx context.Context, job *fileops.Job, src *source, w io.Writer, to format.Format) error {
+	in, p := job.Input(), job.Params
+	comma := delimiters[p.Get("delimiter")]
+	title := format.Base(in.Name())
+	switch {
+	case in.Format() == format.HTML:
+		return fromHTML(ctx, job, w, to)
+	case in.Format() == format.JSON:
+		return fromJSON(src, newTableWriter(w, to, title, comma))
+	case to == format.JSON:
+		return toJSON(src, w, in.Format(), comma, newJSONLayout(p))
+	case in.Format() == format.CSV:
+		return toTable(src, newTableWriter(w, to, title, delimiters[p.Get("output_delimiter")]), in.Format(), comma, !p.Has("header") || p.Bool("header"))
+	}
+	return toTable(src, newTableWriter(w, to, title, comma), in.Format(), 0, !p.Has("header") || p.Bool("header"))
 }
 
 // A limitedWriter fails when a result exceeds its maximum size.

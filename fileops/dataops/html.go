@@ -397,12 +397,13 @@ func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Form
 		return writeWorkbook(ctx, w, tables)
 	case format.JSON:
 		var types []columnType
-		if job.Params.Bool("typed") {
-			if types, err = typesOf(&gridReader{rows: tables[0].rows}); err != nil {
+		l := newJSONLayout(job.Params)
+		if l.typed {
+			if types, err = typesOf(&gridReader{rows: tables[0].rows}, l.header); err != nil {
 				return err
 			}
 		}
-		return writeRecords(&gridReader{rows: tables[0].rows}, w, types)
+		return writeRecords(&gridReader{rows: tables[0].rows}, w, types, l)
 	}
 	tw := newTableWriter(w, to, "", delimiters[job.Params.Get("delimiter")])
 	for r := (&gridReader{rows: tables[0].rows}); r.Next() == nil; {

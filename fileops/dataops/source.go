@@ -46,6 +46,9 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 		s.skip = 3
 	case chosen != nil:
 		s.enc = chosen
+		if mark := string(head[:min(n, 2)]); charset.Name(chosen) == "utf-16le" && mark == "\xff\xfe" || charset.Name(chosen) == "utf-16be" && mark == "\xfe\xff" {
+			s.skip = 2
+		}
 		return s, nil
 	case len(head) > 0 && head[0] >= 0xfe, bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
 		// A byte order mark of UTF-16 or UTF-32; 0xfe and 0xff do not occur in UTF-8.

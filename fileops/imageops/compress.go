@@ -124,7 +124,7 @@ type compression struct {
 	level int
 
 	before *appearance // of the input; decoded on first use
-	sight  *sight      // of the input; decoded on first use
+	original  *original      // of the input; decoded on first use
 	best   []byte      // the smallest result so far that meets the bound
 }
 

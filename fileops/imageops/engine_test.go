@@ -340,7 +340,7 @@ func TestDamageIsNeverLost(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			in := fileops.Bytes("in.jp2", b[:len(b)*3/10])
-			for range 400 {
+			for range systest.Scale(400, 100) {
 				if _, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, in); !errors.Is(err, fileops.ErrCorruptInput) {
 					t.Errorf("convert: %v", err)
 				}

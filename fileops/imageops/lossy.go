@@ -36,8 +36,8 @@ func scored(p plan, h header) bool {
 	return false
 }
 
-// A sight holds what the score needs of the original.
-type sight struct {
+// An original holds what the score needs of the original.
+type original struct {
 	whole raster.Samples    // RGB, or gray
 	parts []image.Rectangle // of the picture, that are compared
 	ref   *ssimulacra.Reference
@@ -50,14 +50,14 @@ const (
 	allTiles = tile * tile * tiles * 3 / 2
 )
 
-// newSight decodes the original. The parts of a large picture are tiles with as
+// newOriginal decodes the original. The parts of a large picture are tiles with as
 // much and as little detail as the whole.
-func (e *Engine) newSight(ctx context.Context, src source) (*sight, error) {
+func (e *Engine) newOriginal(ctx context.Context, src source) (*original, error) {
 	whole, err := e.flat(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	s := &sight{whole: whole, parts: []image.Rectangle{image.Rect(0, 0, whole.Width, whole.Height)}}
+	s := &original{whole: whole, parts: []image.Rectangle{image.Rect(0, 0, whole.Width, whole.Height)}}
 	if whole.Width*whole.Height > allTiles && min(whole.Width, whole.Height) >= tile {
 		s.parts = choose(whole)
 	}
@@ -122,7 +122,7 @@ func cut(s raster.Samples, parts []image.Rectangle) (out []raster.Samples) {
 
 // sampled returns the parts of the original in a column, as a picture of its own,
 // and the parts of that picture. It returns the original if that is the only part.
-func (s *sight) sampled() (raster.Samples, []image.Rectangle) {
+func (s *original) sampled() (raster.Samples, []image.Rectangle) {
 	parts := cut(s.whole, s.parts)
 	if len(parts) == 1 {
 		return parts[0], s.parts
@@ -140,9 +140,9 @@ func (s *sight) sampled() (raster.Samples, []image.Rectangle) {
 // tryScored is try for plans that are scored. It searches for the quality on a
 // sample of the picture, and encodes the whole picture with it.
 func (c *compression) tryScored(ctx context.Context, p plan) error {
-	if c.sight == nil {
+	if c.original == nil {
 		var err error
-		if c.sight, err = c.newSight(ctx, c.src); err != nil {
+		if c.original, err = c.newOriginal(ctx, c.src); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 			s.highest = max(known, p.quality)
 		}
 	}
-	sample, parts := c.sight.sampled()
+	sample, parts := c.original.sampled()
 	whole := len(parts) == 1
 	var encoded []byte         // with the quality found, if known
 	var decoded raster.Samples // the pixels of encoded
@@ -167,7 +167,7 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 		if err != nil {
 			return err
 		}
-		got, err := c.sight.ref.Score(cut(m, parts)...)
+		got, err := c.original.ref.Score(cut(m, parts)...)
 		if err != nil {
 			return err
 		}
@@ -217,18 +217,18 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 // acceptable reports whether a decoded result looks enough like the picture. The score
 // of a result may be known to suffice.
 func (c *compression) acceptable(m raster.Samples, scored bool) (bool, error) {
-	if m.Width != c.sight.whole.Width || m.Height != c.sight.whole.Height {
+	if m.Width != c.original.whole.Width || m.Height != c.original.whole.Height {
 		return false, nil
 	}
 	if !scored {
-		if got, err := c.sight.ref.Score(cut(m, c.sight.parts)...); err != nil || got < leastScore[c.level] {
+		if got, err := c.original.ref.Score(cut(m, c.original.parts)...); err != nil || got < leastScore[c.level] {
 			return false, err
 		}
 	}
-	if c.sight.luma == nil {
-		c.sight.luma = gray(c.sight.whole)
+	if c.original.luma == nil {
+		c.original.luma = gray(c.original.whole)
 	}
-	return imagefile.Similarity(c.sight.luma, gray(m)) >= leastAlike, nil
+	return imagefile.Similarity(c.original.luma, gray(m)) >= leastAlike, nil
 }
 
 // gray returns the luminance of gray or RGB samples.
@@ -248,7 +248,7 @@ func gray(s raster.Samples) *image.Gray {
 // encodeWhole encodes the picture.
 func (c *compression) encodeWhole(ctx context.Context, p plan) ([]byte, error) {
 	if p.to == format.JPG {
-		return c.encodeSamples(ctx, c.sight.whole, p)
+		return c.encodeSamples(ctx, c.original.whole, p)
 	}
 	return c.recompress(ctx, c.src, p)
 }

@@ -68,7 +68,7 @@ func TestReshape(t *testing.T) {
 	t.Parallel()
 	src := quarters(80, 60)
 	in := fileops.Bytes("in.png", encodePNG(t, src))
-	for _, from := range []format.Format{format.PNG, format.JPG, format.TIFF, format.BMP, format.WebP} {
+	for i, from := range []format.Format{format.PNG, format.JPG, format.TIFF, format.BMP, format.WebP} {
 		if !slices.Contains(engine(t).Reads(), from) {
 			continue
 		}
@@ -76,8 +76,11 @@ func TestReshape(t *testing.T) {
 		if from != format.PNG && slices.Contains(engine(t).Formats(), from) {
 			in = one(t, engine(t).Convert(), fileops.Args{"convert_to": string(from), "quality": 100}, in)
 		}
-		for _, r := range reshapings {
-			for _, to := range []string{"png", string(from)} {
+		for j, r := range reshapings {
+			if testing.Short() && from != format.PNG && j%4 != i-1 {
+				continue
+			}
+			for _, to := range slices.Compact([]string{"png", string(from)}) {
 				if !slices.Contains(engine(t).Formats(), format.Format(to)) {
 					continue
 				}

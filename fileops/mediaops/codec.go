@@ -235,6 +235,8 @@ type shape struct {
 	fit  string // fitCover, fitContain, fitFill, or "" for at most width and height
 	turn int    // degrees clockwise
 	draw []step // filters for frames of the final size
+
+	stamp *stamp // drawn over frames of the final size, nil for none
 }
 
 // pictures returns the filters between a decoded video stream and its encoder.
@@ -290,7 +292,7 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 	if sh.pixels != "" {
 		steps = append(steps, step{"format", sh.pixels})
 	}
-	return filter(in, steps...)
+	return sh.stamp.over(filter(in, steps...), sh.pixels)
 }
 
 // size returns the size of the frames that pictures makes of v.

@@ -335,7 +335,7 @@ func (t target) shape(r request) shape {
 
 // shape returns the requested form of pictures.
 func (r request) shape() shape {
-	return shape{width: r.width, height: r.height, fps: r.fps, ground: r.ground, fit: r.fit, turn: r.turn, draw: r.drawSubtitles()}
+	return shape{width: r.width, height: r.height, fps: r.fps, ground: r.ground, fit: r.fit, turn: r.turn, draw: r.drawSubtitles(), stamp: r.stamp}
 }
 
 // sideStreams adds the sound tracks and subtitles of a video.

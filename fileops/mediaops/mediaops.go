@@ -9,6 +9,8 @@
 //   - [Engine.Compress]: the same format with fewer bytes, never with more;
 //   - [Engine.Merge]: several recordings one after the other;
 //   - [Engine.Rotate]: video turned by a quarter or a half;
+//   - [Engine.Watermark]: video with a text or a picture over it;
+//   - [Engine.Thumbnail]: a sheet of pictures of a video;
 //   - [Engine.Metadata]: the same streams with other tags.
 //
 // # What is kept
@@ -96,8 +98,10 @@ type Engine struct {
 	maxDuration float64 // seconds
 	maxPixels   int64
 	limits      engine.Limits
-	toneMap     bool // it has the filters for HDR
-	burns       bool // it can draw subtitles
+	toneMap     bool            // it has the filters for HDR
+	burns       bool            // it can draw subtitles
+	letters     bool            // it can draw text
+	sheets      []format.Format // of sheets of pictures that it can write
 
 	decoders map[string]bool // names of available decoders
 
@@ -154,6 +158,12 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("%s has no filter %s", e.ffmpeg.Name, strings.Join(missing, ", "))
 	}
 	e.burns = has.filters["subtitles"] && has.encoders["ass"] && has.muxers["ass"]
+	e.letters = has.filters["subtitles"] && has.filters["color"] && has.demuxers["lavfi"] && has.muxers["rawvideo"]
+	for f, encoder := range sheetEncoders {
+		if has.encoders[encoder] && has.muxers["image2pipe"] && has.muxers["rawvideo"] && has.demuxers["rawvideo"] {
+			e.sheets = append(e.sheets, f)
+		}
+	}
 	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
 	e.decoders = has.decoders
 	e.sources, e.targets = has.sources(), has.targets()
@@ -208,7 +218,7 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	var all []fileops.Action
-	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge(), e.Rotate(), e.Metadata(), e.Inspect()} {
+	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge(), e.Rotate(), e.Watermark(), e.Thumbnail(), e.Metadata(), e.Inspect()} {
 		if len(a.Spec().Accepts) > 0 {
 			all = append(all, a)
 		}

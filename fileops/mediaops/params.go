@@ -254,6 +254,7 @@ type request struct {
 	frames             int            // of the part if it is copied, 0 if start and duration are enough
 	burnt              string         // file of subtitles to burn in, "" for none
 	burntTrack         stream         // where they come from
+	stamp              *stamp         // drawn over the pictures, nil for none
 	gains              map[int]string // filters for the loudness, by the index of the track
 	measured           float64        // seconds of sound, for fadeOut
 	twoPass, firstPass bool
@@ -373,7 +374,7 @@ func (m *media) only(r request) (*media, error) {
 
 // encodesPicture reports whether r changes pictures.
 func (r request) encodesPicture() bool {
-	return r.width > 0 || r.height > 0 || r.fps > 0 || r.turn > 0 || r.crf > 0 || r.videoRate > 0 || r.twoPass || r.burnt != "" ||
+	return r.width > 0 || r.height > 0 || r.fps > 0 || r.turn > 0 || r.crf > 0 || r.videoRate > 0 || r.twoPass || r.burnt != "" || r.stamp != nil ||
 		(r.start > 0 || r.duration > 0) && !r.exact
 }
 

@@ -51,10 +51,7 @@ func (e *Engine) rotate(ctx context.Context, job *fileops.Job) error {
 				return err
 			}
 		}
-		r.mark, r.marked, r.turn = 0, false, angle
-		if maxCRF[t.video] > 0 {
-			r.crf = map[string]int{"libx264": 18, "libvpx-vp9": 24}[t.video]
-		}
+		r.mark, r.marked, r.turn, r.crf = 0, false, angle, t.fine()
 		return e.transcode(ctx, job, m, t, r, path)
 	})
 }

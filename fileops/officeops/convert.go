@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -200,6 +201,7 @@ type task struct {
 	start float64 // progress at the start of the current step
 	share float64 // progress share of one step
 	extra extras
+	names []string // of the sheets that became files
 
 	password string // of the input; "" if it is not encrypted
 }
@@ -241,19 +243,78 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		t.start += t.share
 		job.Progress(t.start)
 	}
-	if err == nil {
+	if err == nil && t.extra.allSheets() && (to == format.CSV || to == format.TSV) {
+		err = t.sheets(ctx, steps[len(steps)-1], path)
+	} else if err == nil {
 		t.last = true
 		err = job.WriteFile(fileops.ResultName(in, to), func(out string) error {
 			if err := t.do(ctx, steps[len(steps)-1], path, out); err != nil {
 				return err
 			}
-			return t.warn(ctx, to, out)
+			if err := t.warn(ctx, to, out); err != nil {
+				return err
+			}
+			return t.encode(out)
 		})
 	}
 	if unsure && errors.Is(err, fileops.ErrCorruptInput) {
 		return protected()
 	}
 	return err
+}
+
+// sheets writes a result for each sheet of a workbook.
+func (t *task) sheets(ctx context.Context, s route.Step, in string) error {
+	out := t.temp(s.To)
+	if err := t.do(ctx, s, in, out); err != nil {
+		return err
+	}
+	taken := make(map[string]bool)
+	for i, sheet := range t.names {
+		name := fileops.ResultName(t.job.Input(), s.To)
+		if len(t.names) > 1 {
+			ext := "." + string(s.To)
+			base := strings.TrimSuffix(name, ext) + "-" + sheetName(sheet+ext)
+			name = base + ext
+			for n := 2; taken[strings.ToLower(name)]; n++ {
+				name = fmt.Sprintf("%s-%d%s", base, n, ext)
+			}
+			taken[strings.ToLower(name)] = true
+		}
+		err := t.job.WriteFile(name, func(path string) error {
+			if err := os.Rename(sheetFile(out, i), path); err != nil {
+				return err
+			}
+			return t.encode(path)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode gives the text at path the encoding that the parameters choose.
+func (t *task) encode(path string) error {
+	o := t.extra.output
+	if o.Plain() {
+		return nil
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	defer o.Warn(t.job)
+	return create(path, func(w io.Writer) error {
+		return o.Copy(w, func(w io.Writer) error {
+			_, err := io.Copy(w, bufio.NewReader(in))
+			return err
+		})
+	})
 }
 
 // open validates a document, and decrypts it if it is OpenDocument. It returns password
@@ -353,12 +414,8 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 		InFilter: a.in[s.From].name, InOptions: a.in[s.From].options,
 		Filter: a.out[s.To].name, Options: a.out[s.To].options,
 	}
-	if s.To == format.PDF {
-		// Omit reviewers' comments, which are not for the readers of the PDF.
-		r.Data = map[string]any{"UseTaggedPDF": true, "ExportBookmarks": true, "EmbedStandardFonts": true, "ExportNotes": false}
-		r.FitWidth = a.kind == kindSheet
-	}
 	t.extra.apply(s, &r)
+	r.onNames = func(names []string) { t.names = names }
 	if (s.To == format.CSV || s.To == format.TSV) && t.extra.sheet == "" {
 		r.onSheets = func(n int) {
 			t.job.Warn(fileops.WarnContentDropped, "%s left out; the result has only the first one.", counted(n, "sheet"))

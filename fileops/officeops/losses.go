@@ -38,6 +38,9 @@ func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 	switch to {
 	case format.PDF:
 		t.warnFonts(parts.fonts())
+		if t.extra.partial() {
+			return nil
+		}
 		if parts.hasText() {
 			if err := checkText(path); err != nil {
 				return err

@@ -16,12 +16,8 @@ import (
 
 // Optional parameters of Convert, each only for the formats where it applies.
 var (
-	paramPDFA = fileops.Param{
-		Name: "pdfa", Doc: "Creates a PDF/A file for archiving: part 1, 2 or 3, at least conformance level B.",
-		Enum: []string{"1b", "2b", "3b"},
-	}
 	paramSheet = fileops.Param{
-		Name: "sheet", Doc: "Name or number, counted from 1, of the sheet to convert; the first sheet by default.",
+		Name: "sheet", Doc: "Name or number, counted from 1, of the sheet to convert, or all for one result for each sheet; the first sheet by default.",
 		Min: 1, Max: 256, Scope: fileops.ScopeContent,
 	}
 	paramDelimiter = fileops.Param{
@@ -88,7 +84,7 @@ func (e *Engine) accepts(from format.Format) (out []fileops.Accept) {
 
 func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
 	if to == format.PDF {
-		out = append(out, paramPDFA)
+		out = append(out, e.pdfParams(from)...)
 	}
 	if encryptable(from) && e.python != nil {
 		out = append(out, paramPassword)
@@ -100,6 +96,9 @@ func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
 	if separated && from != format.CSV && from != format.TSV && e.python != nil {
 		out = append(out, paramSheet)
 	}
+	if (separated || to == format.TXT) && from != format.CSV && from != format.TSV && from != format.TXT {
+		out = append(out, charset.OutputParams()...)
+	}
 	if from == format.CSV || to == format.CSV {
 		out = append(out, paramDelimiter)
 	}
@@ -108,19 +107,25 @@ func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
 
 // extras holds the values of the optional parameters.
 type extras struct {
-	pdfa  int // part of ISO 19005; 0 for an ordinary PDF
+	pdf   fileops.Params // the parameters of pdfParams
 	sheet string
 	comma rune // 0 if absent
 
 	encoding encoding.Encoding // of a text; nil if absent
+	output   *charset.Output   // of a text that is written
 }
 
 func readExtras(p fileops.Params) (x extras, err error) {
-	if v := p.Get("pdfa"); v != "" {
-		x.pdfa = int(v[0] - '0')
-	}
+	x.pdf = p
 	x.sheet = p.Get("sheet")
+	if p.Get("fit_to") == "sheet" && (p.Has("pages") || x.sheet != "" && !x.allSheets()) {
+		// LibreOffice would ignore them.
+		return x, &fileops.ParamError{Param: "fit_to", Reason: "cannot be sheet together with pages or a choice of sheets"}
+	}
 	if x.encoding, err = charset.Encoding(p); err != nil {
+		return x, err
+	}
+	if x.output, err = charset.OutputOf(p); err != nil {
 		return x, err
 	}
 	switch v := p.Get("delimiter"); strings.ToLower(v) {
@@ -135,12 +140,17 @@ func readExtras(p fileops.Params) (x extras, err error) {
 	return x, nil
 }
 
+// allSheets reports whether each sheet becomes a result.
+func (x extras) allSheets() bool { return strings.EqualFold(x.sheet, "all") }
+
 // apply adds the values to a request for LibreOffice.
 func (x extras) apply(s route.Step, r *request) {
-	if s.To == format.PDF && x.pdfa != 0 {
-		r.Data["SelectPdfVersion"] = x.pdfa
+	if s.To == format.PDF {
+		x.applyPDF(r)
+	} else {
+		r.Sheet = x.sheet
+		r.AllSheets = x.allSheets() && (s.To == format.CSV || s.To == format.TSV)
 	}
-	r.Sheet = x.sheet
 	r.ISODates = s.To == format.CSV || s.To == format.TSV
 	if s.To == format.CSV && x.comma != 0 {
 		_, rest, _ := strings.Cut(r.Options, ",")

@@ -99,3 +99,42 @@ func TestDelimiter(t *testing.T) {
 		}
 	}
 }
+
+// Every sheet becomes a result, and text has the chosen encoding.
+func TestAllSheets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in   *fileops.File
+		args fileops.Args
+		want map[string]string
+	}{
+		{fixture(t, format.XLSX), fileops.Args{"convert_to": "csv"}, map[string]string{"Fruit": "Zellwert", "Other": "on the second sheet"}},
+		{fixture(t, format.XLS), fileops.Args{"convert_to": "tsv"}, map[string]string{"Fruit": "Zellwert", "Other": "on the second sheet"}},
+		{book(), fileops.Args{"convert_to": "csv", "bom": true}, map[string]string{"First": "\ufeffS1R1\n", "3": "\ufeffS2R1\n", "Third": "\ufeffS3R1\n"}},
+	} {
+		got := map[string]string{}
+		tt.args["sheet"] = "all"
+		err := fileops.Run(t.Context(), office.Convert(), tt.args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+			b, err := io.ReadAll(f.Reader())
+			got[f.Name()] = string(b)
+			return err
+		}), tt.in)
+		if err != nil || len(got) != len(tt.want) {
+			t.Errorf("%s: %q, %v", tt.in.Name(), got, err)
+		}
+		for sheet, want := range tt.want {
+			name := format.Base(tt.in.Name()) + "-" + sheet + "." + tt.args["convert_to"].(string)
+			if !strings.Contains(got[name], want) {
+				t.Errorf("%s: %q in %s, want %q", tt.in.Name(), got[name], name, want)
+			}
+		}
+	}
+	b, err := convertWith(t, fixture(t, format.ODS), fileops.Args{"convert_to": "csv", "output_encoding": "windows-1252"})
+	if err != nil || !strings.Contains(string(b), "\xc4pfel") || !strings.Contains(string(b), "???") {
+		t.Errorf("in windows-1252: %q, %v", b, err)
+	}
+	b, err = convertWith(t, pagedText(), fileops.Args{"convert_to": "txt", "output_encoding": "utf-16le"})
+	if err != nil || !strings.HasPrefix(string(b), "\xff\xfeO\x00u\x00t\x00") {
+		t.Errorf("text in UTF-16: %.40q, %v", b, err)
+	}
+}

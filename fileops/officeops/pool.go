@@ -28,14 +28,27 @@ type request struct {
 	Options   string         `json:"options,omitempty"`
 	Data      map[string]any `json:"data,omitempty"` // booleans and integers
 
+	AllSheets bool                 `json:"allSheets,omitempty"` // each sheet with content becomes a file, see sheetFile
+	onNames   func(names []string) // called with the names of these sheets
+
 	onSheets func(left int) // called if sheets with content are left out; may be nil
+
+	// choose returns the pages of the result, counted from 0, of a document with total
+	// pages. nil selects all.
+	choose    func(total int) ([]int, error)
+	Choose    bool `json:"choose,omitempty"`    // choose is not nil
+	HiddenToo bool `json:"hiddenToo,omitempty"` // hidden slides are pages
 
 	MaxRows     int    `json:"maxRows,omitempty"` // fail if a sheet has more; 0 means no limit
 	MaxColumns  int    `json:"maxColumns,omitempty"`
 	Widest      int    `json:"widest,omitempty"` // fit column widths, up to this many 1/100 mm; 0 keeps the widths
 	SheetName   string `json:"sheetName,omitempty"`
-	FitWidth    bool   `json:"fitWidth,omitempty"`
-	Sheet       string `json:"sheet,omitempty"` // name or number of the sheet that becomes text; "" means the first
+	FitTo       string `json:"fitTo,omitempty"`       // how sheets fit on pages: "width", "page" or "none"
+	Orientation string `json:"orientation,omitempty"` // of all pages; "" keeps it
+	Changes     string `json:"changes,omitempty"`     // what happens to tracked changes; "" keeps their display
+	Indexes     bool   `json:"indexes,omitempty"`     // update tables of contents and other indexes
+	Sheets      string `json:"sheets,omitempty"`      // names or numbers of the sheets to print; "" means all
+	Sheet       string `json:"sheet,omitempty"`       // name or number of the sheet that becomes text; "" means the first
 	FitPictures bool   `json:"fitPictures,omitempty"`
 	ISODates    bool   `json:"isoDates,omitempty"` // show dates as in ISO 8601
 

@@ -292,7 +292,8 @@ func convertQueued(t testing.TB, e *officeops.Engine, cancel context.CancelFunc,
 func TestCrashLosesNothing(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 2})
 	systest.NoError(t, e.Warm(t.Context()))
-	in := fileops.Bytes("long.docx", docx(pages(60)))
+	length := systest.Scale(60, 20)
+	in := fileops.Bytes("long.docx", docx(pages(length)))
 	var wg sync.WaitGroup
 	var done atomic.Int64
 	for range 6 {
@@ -301,7 +302,7 @@ func TestCrashLosesNothing(t *testing.T) {
 			b, err := convert(t.Context(), e, in, format.PDF)
 			if err != nil {
 				t.Error(err)
-			} else if n := pageCount(t, b); n < 60 {
+			} else if n := pageCount(t, b); n < length {
 				t.Errorf("%d pages", n)
 			}
 		})
@@ -319,6 +320,7 @@ func TestCrashLosesNothing(t *testing.T) {
 
 // A process is replaced after some documents.
 func TestRecycle(t *testing.T) {
+	documents := systest.Scale(4, 2)
 	for name, o := range map[string]officeops.Options{
 		"count":  {Workers: 1, RecycleAfter: 2},
 		"memory": {Workers: 1, RecycleRSS: 1},
@@ -327,7 +329,7 @@ func TestRecycle(t *testing.T) {
 			e, dir, log := find(t, o)
 			systest.NoError(t, e.Warm(t.Context()))
 			first := processes(t, dir)["soffice.bin"]
-			for range 4 {
+			for range documents {
 				if _, err := convert(t.Context(), e, fixture(t, format.TXT), format.PDF); err != nil {
 					t.Fatal(err)
 				}
@@ -336,7 +338,7 @@ func TestRecycle(t *testing.T) {
 			if last := processes(t, dir)["soffice.bin"]; len(last) != 1 || last[0] == first[0] {
 				t.Errorf("processes %v, then %v", first, last)
 			}
-			want := map[string]int{"count": 2, "memory": 4}[name]
+			want := map[string]int{"count": documents / 2, "memory": documents}[name]
 			if n := strings.Count(log.String(), "reason="+name); n != want {
 				t.Errorf("replaced %d times, want %d:\n%s", n, want, log)
 			}
@@ -438,7 +440,7 @@ func TestCapabilities(t *testing.T) {
 // A document that would keep LibreOffice busy forever, or fill the memory, stops at its
 // time limit, and the next one is converted.
 func TestSlowBombs(t *testing.T) {
-	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 5 * time.Second, MemoryLimit: 2 << 30})
+	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: time.Duration(systest.Scale(5, 3)) * time.Second, MemoryLimit: 2 << 30})
 	systest.NoError(t, e.Warm(t.Context()))
 	for _, f := range hostile.SlowBombs() {
 		if _, err := convert(t.Context(), e, f, format.PDF); !errors.Is(err, fileops.ErrLimit) {

@@ -3,6 +3,7 @@ package officeops
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/rand"
@@ -107,6 +108,9 @@ type reply struct {
 	Error  string `json:"error"`
 	Detail string `json:"detail"`
 	Sheets int    `json:"sheets"` // with content that the result lacks
+	Pages  int    `json:"pages"`  // of the document, in the phase "pages"
+
+	Names []string `json:"names"` // of the sheets that became files
 }
 
 // dir returns the directory of the pool. It contains a profile that was used once, so
@@ -319,6 +323,7 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 	if err != nil {
 		return err
 	}
+	own.Choose = r.choose != nil
 	own.URL = neutralURL(r.Name, own.In)
 	for i := range own.More {
 		own.More[i].URL = neutralURL(own.More[i].Name, own.More[i].In)
@@ -328,6 +333,7 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 		return err
 	}
 	w.documents++
+	var chosen error // of r.choose
 	defer w.office.Watch(w.pool.opts.Run)()
 	if _, err := w.in.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("%w: %w", errCrashed, err)
@@ -342,6 +348,18 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 			switch {
 			case !ok || m.Error == "gone":
 				return w.crashed(errors.New(m.Detail))
+			case m.Phase == "pages":
+				var pages []int
+				pages, chosen = r.choose(m.Pages)
+				line, err := json.Marshal(pages)
+				if err == nil {
+					_, err = w.in.Write(append(line, '\n'))
+				}
+				if err != nil {
+					return fmt.Errorf("%w: %w", errCrashed, err)
+				}
+			case m.Error != "" && chosen != nil:
+				return chosen
 			case m.Phase != "":
 				if m.Sheets > 0 && r.onSheets != nil {
 					r.onSheets(m.Sheets)
@@ -353,10 +371,25 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 				if !m.Clean {
 					w.documents = w.pool.opts.RecycleAfter // a document is still open
 				}
-				return w.at.deliver(own.Out, r.Out)
+				if !r.AllSheets {
+					return w.at.deliver(own.Out, r.Out)
+				}
+				for i := range m.Names {
+					if err := w.at.deliver(sheetFile(own.Out, i), sheetFile(r.Out, i)); err != nil {
+						return err
+					}
+				}
+				r.onNames(m.Names)
+				return nil
 			}
 		}
 	}
+}
+
+// sheetFile returns the path of the file for sheet i, if the result is for path.
+func sheetFile(path string, i int) string {
+	ext := filepath.Ext(path)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), i, ext)
 }
 
 // crashed returns the error for a process that exited by itself or exceeded a limit.
@@ -372,7 +405,9 @@ func failure(m reply, r request) error {
 	cause := fmt.Errorf("libreoffice: %s: %s", m.Error, m.Detail)
 	switch m.Error {
 	case "sheet":
-		return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the workbook has no sheet %q", r.Sheet)
+		return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the workbook has no sheet %q", cmp.Or(r.Sheet, r.Sheets))
+	case "empty":
+		return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the chosen sheets are empty")
 	case "load":
 		if r.Password != "" || slices.ContainsFunc(r.More, func(a addition) bool { return a.Password != "" }) {
 			return fileops.Fail(fileops.ErrWrongPassword, cause, "the password is wrong")

@@ -7,6 +7,7 @@ standard output: {"phase": ...} for progress, then {"ok": true} or
 
 import json
 import os
+import re
 import sys
 import time
 
@@ -21,6 +22,9 @@ SERVICES = {
     "sheet": "com.sun.star.sheet.SpreadsheetDocument",
     "slides": "com.sun.star.presentation.PresentationDocument",
 }
+
+# com.sun.star.document.RedlineDisplayType
+REDLINES = {"shown": 2, "accepted": 0, "rejected": 3}
 
 
 class Failure(Exception):
@@ -144,16 +148,57 @@ def iso_dates(document, sheet):
         cells.NumberFormat = formats.addNew(code, locale) if key == -1 else key
 
 
-def fit_width(document):
-    """Scales sheets so that all their columns fit on one page.
+def sheet_numbers(document, value):
+    """Returns the indices of the sheets that a name, or a list such as "1-3,5,-1", selects."""
+    if document.Sheets.hasByName(value):
+        return {document.Sheets.getByName(value).RangeAddress.Sheet}
+    count, out = document.Sheets.Count, set()
+    for part in value.split(","):
+        m = re.fullmatch(r"\s*(-?\d{1,5})(?:(-)(-?\d{1,5})?)?\s*", part)
+        if not m:
+            raise Failure("sheet", "no such sheet")
+        first = int(m.group(1))
+        last = int(m.group(3) or -1) if m.group(2) else first
+        first, last = (n + count + 1 if n < 0 else n for n in (first, last))
+        if not 1 <= first <= last <= count:
+            raise Failure("sheet", "no such sheet")
+        out.update(range(first - 1, last))
+    return out
 
-    It changes only page styles with the default scale. A sheet that would shrink
-    by more than a fifth becomes landscape.
+
+def print_only(document, chosen):
+    """Limits printing to the sheets with the indices chosen.
+
+    A sheet without a print area is not printed if another sheet has one. Hiding the
+    others is not possible, because the document is read-only.
+    """
+    printed = {}  # the range of each sheet, with its drawings
+    for i in range(document.getRendererCount(document, ())):
+        for p in document.getRenderer(i, document, ()):
+            if p.Name == "SourceRange":
+                a, b = p.Value, printed.setdefault(p.Value.Sheet, p.Value)
+                b.StartColumn, b.StartRow = min(a.StartColumn, b.StartColumn), min(a.StartRow, b.StartRow)
+                b.EndColumn, b.EndRow = max(a.EndColumn, b.EndColumn), max(a.EndRow, b.EndRow)
+    if not chosen & printed.keys():
+        raise Failure("empty", "the chosen sheets have no content")
+    for i, sheet in enumerate(document.Sheets):
+        if i not in chosen:
+            sheet.PrintAreas = ()
+        elif not sheet.PrintAreas and i in printed:
+            sheet.PrintAreas = (printed[i],)
+
+
+def fit_sheets(document, fit, orientation, chosen):
+    """Scales sheets to pages, and sets the orientation of the pages.
+
+    With fit "width", all columns fit on one page. It changes only page styles with the
+    default scale. A sheet that would shrink by more than a fifth becomes landscape.
+    With "page", a whole sheet fits on one page. LibreOffice shrinks to a tenth at most.
     """
     styles = document.StyleFamilies.getByName("PageStyles")
     widths = {}
-    for sheet in document.Sheets:
-        if sheet.IsVisible:
+    for i, sheet in enumerate(document.Sheets):
+        if sheet.IsVisible and (chosen is None or i in chosen):
             last, _ = used(sheet)
             areas = sheet.PrintAreas
             width = 0
@@ -166,14 +211,47 @@ def fit_width(document):
             widths[sheet.PageStyle] = max(width, widths.get(sheet.PageStyle, 0))
     for name, width in widths.items():
         style = styles.getByName(name)
-        if style.PageScale != 100 or style.ScaleToPages or style.ScaleToPagesX or style.ScaleToPagesY:
-            continue
+        scaled = style.PageScale != 100 or style.ScaleToPages or style.ScaleToPagesX or style.ScaleToPagesY
         room = style.Width - style.LeftMargin - style.RightMargin
-        if width > room * 1.25 and not style.IsLandscape and style.Height > style.Width:
-            style.IsLandscape = True
-            style.Width, style.Height = style.Height, style.Width
-        style.ScaleToPagesX = 1
-        style.ScaleToPagesY = 0
+        if orientation:
+            turn(style, orientation)
+        elif (fit == "page" or fit == "width" and not scaled) and width > room * 1.25 and not style.IsLandscape and style.Height > style.Width:
+            turn(style, "landscape")
+        if fit == "page":
+            style.ScaleToPagesX = style.ScaleToPagesY = 1
+        elif fit == "width" and not scaled:
+            style.ScaleToPagesX = 1
+            style.ScaleToPagesY = 0
+
+
+def turn(style, orientation):
+    """Sets the orientation of a page style."""
+    landscape = orientation == "landscape"
+    width, height = style.Width, style.Height
+    style.IsLandscape = landscape
+    if (width > height) != landscape:
+        style.Width, style.Height = height, width
+
+
+def turn_pages(document, orientation):
+    """Sets the orientation of all pages of a text document."""
+    styles = document.StyleFamilies.getByName("PageStyles")
+    for i in range(styles.Count):
+        turn(styles.getByIndex(i), orientation)
+
+
+def choose_pages(document, request):
+    """Requests the pages of the result. Returns them in the filter's form."""
+    if request["kind"] == "slides":  # the filter counts hidden slides too, but refuses them
+        slides = document.DrawPages
+        shown = [i for i in range(slides.Count) if request.get("hiddenToo") or slides.getByIndex(i).Visible]
+    else:
+        shown = range(document.getRendererCount(document, ()))
+    say(phase="pages", pages=len(shown))
+    pages = json.loads(sys.stdin.readline())
+    if not pages:
+        raise Failure("pages", "no pages")
+    return ",".join(str(shown[i] + 1) for i in pages)
 
 
 def fit_pictures(document):
@@ -218,9 +296,42 @@ def alive(desktop):
         return False
 
 
+def store(document, files, request, path):
+    """Writes a document to a file."""
+    output = files.openFileWrite(uno.systemPathToFileUrl(path))
+    # Relative URLs in the result must not depend on the real path either.
+    values = {"FilterName": request["filter"], "OutputStream": output, "DocumentBaseURL": request["url"]}
+    if request.get("options"):
+        values["FilterOptions"] = request["options"]
+    arguments = properties(values)
+    if request.get("data"):
+        data = uno.Any("[]com.sun.star.beans.PropertyValue", properties(request["data"]))
+        arguments += (PropertyValue(Name="FilterData", Value=data),)
+    try:
+        document.storeToURL("private:stream", arguments)
+        output.closeOutput()
+    except Exception as e:
+        raise Failure("store", repr(e))
+
+
+def store_sheets(document, files, request):
+    """Writes each sheet with content to its own file. Returns their names."""
+    names = [s.Name for s in document.Sheets if used(s) != (-1, -1)]
+    if not names:
+        raise Failure("empty", "no sheet has content")
+    base, ext = os.path.splitext(request["out"])
+    for i, name in enumerate(names):
+        document.Sheets.moveByName(name, 0)
+        document.CurrentController.setActiveSheet(document.Sheets.getByIndex(0))
+        iso_dates(document, document.Sheets.getByIndex(0))
+        store(document, files, request, "%s-%d%s" % (base, i, ext))
+    return names
+
+
 def convert(desktop, files, request):
     document = load(desktop, files, request)
     clean = True
+    names = []  # of the sheets that became files
     left = 0  # sheets with content that the result lacks
     try:
         if not document.supportsService(SERVICES[request["kind"]]):
@@ -231,11 +342,22 @@ def convert(desktop, files, request):
             dress(document, request.get("sheetName"), request["widest"])
         if request.get("more"):
             add(desktop, files, document, request)
-        if request.get("fitWidth"):
-            fit_width(document)
+        if request.get("fitTo"):
+            sheets = sheet_numbers(document, request["sheets"]) if request.get("sheets") else None
+            fit_sheets(document, request["fitTo"], request.get("orientation"), sheets)
+            if sheets is not None:
+                print_only(document, sheets)
+        elif request.get("orientation"):
+            turn_pages(document, request["orientation"])
+        if request.get("changes"):
+            document.RedlineDisplayType = REDLINES[request["changes"]]
+        if request.get("indexes"):
+            indexes = document.DocumentIndexes
+            for i in range(indexes.Count):
+                indexes.getByIndex(i).update()
         if request.get("fitPictures"):
             fit_pictures(document)
-        if request["kind"] == "sheet":  # text filters write the active sheet
+        if request["kind"] == "sheet" and not request.get("allSheets"):  # text filters write the active sheet
             sheet = chosen(document, request.get("sheet"))
             if request.get("sheet"):  # the filters convert the first sheet
                 document.Sheets.moveByName(sheet.Name, 0)
@@ -244,27 +366,19 @@ def convert(desktop, files, request):
                 left = sum(used(s) != (-1, -1) for s in document.Sheets) - (used(sheet) != (-1, -1))
                 iso_dates(document, document.Sheets.getByIndex(0))
         say(phase="loaded", sheets=left)
-        # Relative URLs in the result must not depend on the real path either.
-        output = files.openFileWrite(uno.systemPathToFileUrl(request["out"]))
-        values = {"FilterName": request["filter"], "OutputStream": output, "DocumentBaseURL": request["url"]}
-        if request.get("options"):
-            values["FilterOptions"] = request["options"]
-        arguments = properties(values)
-        if request.get("data"):
-            data = uno.Any("[]com.sun.star.beans.PropertyValue", properties(request["data"]))
-            arguments += (PropertyValue(Name="FilterData", Value=data),)
-        try:
-            document.storeToURL("private:stream", arguments)
-            output.closeOutput()
-        except Exception as e:
-            raise Failure("store", repr(e))
+        if request.get("choose"):
+            request["data"]["PageRange"] = choose_pages(document, request)
+        if request.get("allSheets"):
+            names = store_sheets(document, files, request)
+        else:
+            store(document, files, request, request["out"])
         say(phase="stored")
     finally:
         try:
             document.close(True)
         except Exception:
             clean = False
-    return clean
+    return clean, names
 
 
 def main():
@@ -272,8 +386,8 @@ def main():
     say(phase="ready")
     for line in sys.stdin:
         try:
-            clean = convert(desktop, files, json.loads(line))
-            say(ok=True, clean=clean)
+            clean, names = convert(desktop, files, json.loads(line))
+            say(ok=True, clean=clean, names=names)
         except Exception as e:
             kind = getattr(e, "kind", "internal") if alive(desktop) else "gone"
             say(error=kind, detail=repr(e)[:500])

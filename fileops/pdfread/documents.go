@@ -38,9 +38,12 @@ func (e *Engine) open(in *pdfium.Instance, job *fileops.Job) (*pdfium.Document, 
 // lays out the first: headings, lists and headers can be recognized only in the
 // whole document. Only a document for DOCX may contain fixed pages.
 func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Format) (*model.Document, error) {
-	r, err := e.read(ctx, job, 0.85, to == format.DOCX || to == format.HTML || to == format.MD)
+	r, err := e.read(ctx, job, 0.85, to)
 	if err != nil {
 		return nil, err
+	}
+	if to == format.DOCX {
+		warnTurned(job, r.sheets)
 	}
 	d := layout.Document(ctx, r.sheets, r.marks, to == format.DOCX)
 	if err := context.Cause(ctx); err != nil {
@@ -59,6 +62,19 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Forma
 	}
 	job.Progress(0.92)
 	return d, nil
+}
+
+// warnTurned reports pages whose direction is not that of the file.
+func warnTurned(job *fileops.Job, sheets []*model.Sheet) {
+	var turned []int
+	for _, s := range sheets {
+		if s.Turned {
+			turned = append(turned, s.Number)
+		}
+	}
+	if len(turned) > 0 {
+		job.Warn(fileops.WarnLayoutSimplified, "The text of %s runs sideways or upside down, so it was turned upright.", pageList(turned))
+	}
 }
 
 // tablesHold is the part of a document's letters that its tables need for a result without a warning:
@@ -133,7 +149,7 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 		job.Warn(fileops.WarnLayoutSimplified, "Flowing text cannot show %s, so text boxes over a picture do.", pageList(boxes))
 	}
 	if len(whole) > 0 {
-		job.Warn(fileops.WarnPageAsImage, "The text of %s cannot be read, so a picture of the page was kept.", pageList(whole))
+		job.Warn(fileops.WarnPageAsImage, "The text of %s cannot be read or is mirrored, so a picture of the page was kept.", pageList(whole))
 	}
 	if len(behind) > 0 {
 		job.Warn(fileops.WarnPageAsImage, "Flowing text cannot show %s, so pictures do, with the text behind them.", pageList(behind))
@@ -147,6 +163,7 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 			return err
 		}
 		x := extract.New(doc, media)
+		x.AsShown = true
 		for _, f := range pages {
 			if err := context.Cause(ctx); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfread/internal/extract"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
@@ -23,8 +24,9 @@ type reading struct {
 
 // read reads all requested pages with their pictures, and recognizes scanned
 // pages. It reports progress up to part. A document without text is an error,
-// unless it is blank, or the result can hold pictures.
-func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, pictures bool) (*reading, error) {
+// unless it is blank, or the format to can hold pictures.
+func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, to format.Format) (*reading, error) {
+	pictures := to == format.DOCX || to == format.HTML || to == format.MD
 	dir, err := job.Dir()
 	if err != nil {
 		return nil, err
@@ -41,6 +43,7 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, pictu
 		r.lang = doc.Language()
 		r.marks = extract.Outline(doc)
 		x := extract.New(doc, r.media)
+		x.AsShown = to == format.DOCX
 		err = e.eachSheet(ctx, job, x, scans, pages, part, func(s *model.Sheet) error {
 			r.sheets = append(r.sheets, s)
 			return nil

@@ -14,6 +14,9 @@ func thumbnails(all []fileops.Action) (out []fileops.Action) {
 	for _, a := range all {
 		if spec := a.Spec(); spec.Name == "thumbnail" {
 			for _, acc := range spec.Accepts {
+				if len(acc.Changes) > 0 { // sheets of several pictures
+					continue
+				}
 				for _, f := range acc.Formats {
 					if of[f] == nil {
 						of[f] = a

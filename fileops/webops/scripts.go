@@ -18,15 +18,19 @@ const (
 )
 
 // scriptParameters returns the parameters of a web page that concern its scripts and
-// style.
+// style. They say how the page is read, so conversions in two steps have them too.
 func scriptParameters() fileops.Schema {
-	return fileops.Schema{
+	all := fileops.Schema{
 		{Name: "media", Doc: "Style of the page: print, or what a screen shows.", Enum: []string{"print", screen}, Default: "print"},
 		{Name: "javascript", Type: fileops.Boolean, Default: false, Doc: "Whether the scripts in the page run before it is printed. They have no network and a limited time."},
 		{Name: "wait_for_selector", Min: 1, Max: 1000, Doc: "CSS selector of an element; the page is printed when its scripts have made it. Needs javascript."},
 		{Name: "wait_for_expression", Min: 1, Max: 4000, Doc: "JavaScript expression; the page is printed when it is true. Needs javascript."},
 		{Name: "wait_delay", Type: fileops.Number, Min: 0, Max: 60, Doc: "Seconds between loading and printing the page. Needs javascript."},
 	}
+	for i := range all {
+		all[i].Scope = fileops.ScopeInput
+	}
+	return all
 }
 
 // scripting says how the scripts of a page run and what the printer waits for.

@@ -27,8 +27,18 @@ func actions() []fileops.Action {
 	return []fileops.Action{
 		fileops.Func(fileops.Spec{
 			Name: "convert", Engine: "go", Family: "text", Summary: "Writes text in capitals.",
-			Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{fileops.Enum("convert_to", "Target.", "md")}}},
+			Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
+				fileops.Enum("convert_to", "Target.", "md"),
+				{Name: "second_key", Doc: "A second file.", Type: fileops.Upload, Formats: []format.Format{format.TXT}},
+			}}},
 		}, func(_ context.Context, job *fileops.Job) error {
+			if f := job.Extra["second_key"]; f != nil {
+				b, err := f.ReadAll(1 << 20)
+				if err != nil {
+					return err
+				}
+				return job.WriteBytes(fileops.ResultName(job.Input(), format.MD), b)
+			}
 			b, err := job.Input().ReadAll(1 << 20)
 			if err != nil {
 				return err
@@ -92,6 +102,34 @@ func names(t *testing.T, dir string) (out []string) {
 		out = append(out, e.Name())
 	}
 	return out
+}
+
+// The value of a parameter can be a file. A server gets it as an upload, which is deleted afterwards.
+func TestFileOfParameter(t *testing.T) {
+	t.Parallel()
+	all, store := processors(t)
+	for kind, p := range all {
+		dir := directory(t, "a.txt", "one", "b.txt", "second")
+		args := fileops.Args{"convert_to": "md", "second_key": fileops.Path(filepath.Join(dir, "b.txt"))}
+		b := batch.Batch{Processor: p, Action: "convert", Args: args, Report: func(batch.Event) {}}
+		systest.NoError(t, b.Run(t.Context(), []string{filepath.Join(dir, "a.txt")}))
+		if got, err := os.ReadFile(filepath.Join(dir, "a.md")); err != nil || string(got) != "second" {
+			t.Errorf("%s: result %q, %v", kind, got, err)
+		}
+		args["second_key"] = fileops.Path(filepath.Join(dir, "none.txt"))
+		b.Force = true
+		var why error
+		b.Report = func(e batch.Event) { why = e.Err }
+		if err := b.Run(t.Context(), []string{filepath.Join(dir, "a.txt")}); err == nil || why == nil || !strings.Contains(batch.Message(why), "none.txt") {
+			t.Errorf("%s, a missing file: %v, %v", kind, err, why)
+		}
+	}
+	systest.Until(t, "an empty store", func() bool {
+		for range store.List(t.Context(), "") {
+			return false
+		}
+		return true
+	})
 }
 
 func TestRun(t *testing.T) {

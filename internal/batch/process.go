@@ -21,8 +21,8 @@ import (
 // A Task is one run of an action.
 type Task struct {
 	Action string
-	Args   fileops.Args
-	Files  []string // paths of the inputs
+	Args   fileops.Args // the value of an Upload is a file on disk
+	Files  []string     // paths of the inputs
 
 	Progress func(done float64) // from 0 to 1; may be nil
 }
@@ -135,18 +135,34 @@ func (s *Server) Process(ctx context.Context, t Task, dir string) (results []Res
 			}
 		}
 	}()
-	r := client.Request{Action: t.Action, Parameters: t.Args}
-	for _, path := range t.Files {
+	r := client.Request{Action: t.Action, Parameters: maps.Clone(t.Args)}
+	upload := func(path string) (string, error) {
 		if err := checkInput(path); err != nil {
-			return nil, err
+			return "", err
 		}
 		key, err := s.UploadFile(ctx, path, nil)
+		if err == nil {
+			keys = append(keys, key)
+		}
+		return key, err
+	}
+	for _, path := range t.Files {
+		key, err := upload(path)
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, key)
+		r.FileKeys = append(r.FileKeys, key)
 	}
-	r.FileKeys = keys
+	for name, v := range t.Args {
+		f, ok := v.(*fileops.File)
+		if !ok {
+			continue
+		}
+		path, _ := f.Path()
+		if r.Parameters[name], err = upload(path); err != nil {
+			return nil, err
+		}
+	}
 	id, err := s.Do(ctx, r)
 	if err != nil {
 		return nil, err

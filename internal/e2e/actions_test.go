@@ -513,12 +513,16 @@ func TestWatermarkPicture(t *testing.T) {
 	logo := file{"logo.png", b.Bytes()}
 	key := shared.upload(t, logo.name, logo.b, 1)
 	params := map[string]any{"image_key": key, "opacity": 1, "position": "center", "scale": 0.5}
-	for _, in := range []file{pdf(t), jpg(t), sample(t, format.PNG)} {
+	for _, in := range []file{pdf(t), jpg(t), sample(t, format.PNG), video(t, "mp4")} {
 		out := shared.one(t, "watermark", params, in).save(t)
-		if strings.HasSuffix(out, ".pdf") {
-			shown := strings.TrimSuffix(out, ".pdf")
-			tool(t, "pdftoppm", "-png", "-singlefile", "-r", "50", out, shown)
-			out = shown + ".png"
+		base := strings.TrimSuffix(out, filepath.Ext(out))
+		switch filepath.Ext(out) {
+		case ".pdf":
+			tool(t, "pdftoppm", "-png", "-singlefile", "-r", "50", out, base)
+			out = base + ".png"
+		case ".mp4":
+			tool(t, "ffmpeg", "-v", "error", "-i", out, "-frames:v", "1", base+".png")
+			out = base + ".png"
 		}
 		drawn, err := os.Open(out)
 		systest.NoError(t, err)

@@ -59,6 +59,8 @@ type content struct {
 	may     string      // permissions of a locked PDF
 	comma   string      // cell separator, if it is not a comma
 	typed   bool        // numbers have a numeric type
+	json    string      // shape of JSON: arrays or lines; "" means objects
+	unnamed bool        // the first row of a table does not name its columns
 }
 
 // contentOf returns the content of the specimen of f.
@@ -175,6 +177,12 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 	case "page_size":
 		tr.effect = func(c *content) { c.paper = papers[v] }
 	case "orientation":
+		if !takes(c.Schema, "page_size") {
+			if v != "auto" {
+				tr.effect = func(c *content) { c.shape = v }
+			}
+			break
+		}
 		tr.also = fileops.Args{"page_size": "a4"} // without a page size the page has the picture's size
 		if v != "auto" {
 			tr.effect = func(c *content) { c.paper, c.shape = papers["a4"], v }
@@ -216,6 +224,18 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 		tr.effect = func(c *content) { c.pdfa = v }
 	case "permissions":
 		tr.effect = func(c *content) { c.may = v }
+	case "notes":
+		if v == "after" {
+			tr.effect = func(c *content) { c.pages *= 2 }
+		}
+	case "shape":
+		tr.effect = func(c *content) { c.json = v }
+	case "header":
+		tr.effect = func(c *content) { c.unnamed = value == false }
+	case "output_delimiter":
+		tr.effect = func(c *content) {
+			c.comma = map[string]string{"semicolon": ";", "tab": "\t", "pipe": "|"}[v]
+		}
 	case "delimiter":
 		tr = delimited(c, value, map[string]string{"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}[v])
 	case "at":
@@ -276,6 +296,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	switch p.Name {
 	case "page":
 		return trial{value: 1}
+	case "count":
+		return trial{value: 4}
+	case "interval":
+		return trial{value: 0.5, also: fileops.Args{"count": nil}}
+	case "columns":
+		return trial{value: 3}
 	case "set":
 		return trial{value: map[string]any{"title": newTitle, "author": "Somebody"}}
 	case "remove":
@@ -357,8 +383,26 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: 10, effect: func(c *content) { c.fps = 10 }}
 	case "audio_bitrate":
 		return trial{value: 96}
-	case "margin":
+	case "margin", "margin_top", "margin_right", "margin_bottom", "margin_left":
 		return trial{value: 20}
+	case "paper_width":
+		return trial{value: 500, also: fileops.Args{"paper_height": 700}, effect: func(c *content) { c.paper = [2]float64{500, 700} }}
+	case "paper_height":
+		return trial{value: 700, also: fileops.Args{"paper_width": 500}, effect: func(c *content) { c.paper = [2]float64{500, 700} }}
+	case "header", "footer":
+		return trial{value: "<b>Leading</b>", effect: func(c *content) { c.words = append(c.words, "Leading") }}
+	case "wait_for_selector":
+		return trial{value: "body", also: fileops.Args{"javascript": true}}
+	case "wait_for_expression":
+		return trial{value: "document.body !== null", also: fileops.Args{"javascript": true}}
+	case "wait_delay":
+		return trial{value: 0.1, also: fileops.Args{"javascript": true}}
+	case "image_quality":
+		return trial{value: 60}
+	case "image_resolution":
+		return trial{value: 150}
+	case "output_encoding":
+		return trial{value: "utf-8"}
 	case "owner_password":
 		return trial{value: "another-one"}
 	case "password":

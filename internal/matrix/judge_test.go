@@ -175,6 +175,15 @@ func rows(op string) judge {
 		if b := read(t, p); op == "json" && c.typed != regexp.MustCompile(`"[Cc]ount":\s*3\b`).MatchString(b) {
 			t.Errorf("typed is %v: %.200s", c.typed, b)
 		}
+		if start := map[string]string{"": "[\n  {", "arrays": "[\n  [", "lines": "{"}[c.json]; op == "json" && !strings.HasPrefix(read(t, p), start) {
+			t.Errorf("JSON does not start with %q: %.200s", start, read(t, p))
+		}
+		if c.unnamed && op == "json" && c.json == "" && len(got) > 0 {
+			if got[0][0] != "column_1" {
+				t.Errorf("columns %q", got[0])
+			}
+			got = got[1:]
+		}
 		if !c.sheet { // records from a document: the table must be among them
 			var all []string
 			for _, r := range got {
@@ -267,11 +276,11 @@ func hasPages(t *testing.T, p string, c content) {
 	if c.pages > 0 && n != c.pages || n == 0 {
 		t.Errorf("%d pages, want %d", n, c.pages)
 	}
-	if c.paper[0] == 0 {
-		return
-	}
 	if c.shape == "portrait" && w > h || c.shape == "landscape" && w < h {
 		t.Errorf("pages of %.0f by %.0f points, want %s", w, h, c.shape)
+	}
+	if c.paper[0] == 0 {
+		return
 	}
 	if math.Abs(min(w, h)-c.paper[0]) > 1.5 || math.Abs(max(w, h)-c.paper[1]) > 1.5 {
 		t.Errorf("pages of %.0f by %.0f points, want %v", w, h, c.paper)

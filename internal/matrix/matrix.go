@@ -53,6 +53,7 @@ func Cells(actions []fileops.Action) []Cell {
 		action string
 		from   format.Format
 		value  string
+		asked  bool // it needs a parameter from [fileops.Accept.Changes], without which another action counts
 	}
 	seen := make(map[key]bool)
 	var out []Cell
@@ -67,7 +68,7 @@ func Cells(actions []fileops.Action) []Cell {
 					}
 				}
 				for _, v := range values {
-					if k := (key{spec.Name, f, v}); !seen[k] {
+					if k := (key{spec.Name, f, v, len(acc.Changes) > 0}); !seen[k] {
 						seen[k] = true
 						out = append(out, Cell{spec.Name, f, param, v, spec, acc.Params, acc.Changes})
 					}

@@ -74,6 +74,29 @@ const titles = {
 };
 const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
+/** Labels of parameters whose name in words would not be clear. */
+const labels = {
+  bom: "Byte order mark",
+  crf: "Quality factor (CRF)",
+  dpi: "Resolution (DPI)",
+  fit_to: "Fit sheets to",
+  footer: "Footer (HTML)",
+  fps: "Frames per second",
+  header: "Header (HTML)",
+  javascript: "Run scripts",
+  media: "Page style",
+  output_delimiter: "Delimiter of the result",
+  output_encoding: "Encoding of the result",
+  pdfa: "PDF/A",
+  shape: "JSON shape",
+  tagged: "Tags for screen readers",
+  update_indexes: "Update table of contents",
+  wait_delay: "Wait (seconds)",
+  wait_for_expression: "Wait for expression",
+  wait_for_selector: "Wait for element (CSS)",
+};
+/** The label of a parameter. CSV has a header that is no HTML. */
+const label = (name, d) => name === "header" && d?.type === "boolean" ? "First row is a header" : labels[name] ?? words(name);
 const title = (action) => titles[action] ?? words(action);
 
 // ---- Files ----
@@ -322,7 +345,7 @@ function fileField(name, d) {
 function field(name, d) {
   if (d.format === "file-key") return fileField(name, d);
   const id = `p-${name}`;
-  const label = el("label", { htmlFor: id }, words(name), !Array.isArray(d) && d.required ? "" : el("span", { className: "muted" }, " (optional)"));
+  const caption = el("label", { htmlFor: id }, label(name, d), !Array.isArray(d) && d.required ? "" : el("span", { className: "muted" }, " (optional)"));
   let input;
   if (Array.isArray(d)) {
     input = el("select", { id, name }, el("option", { value: "" }, "Default"), ...d.map((v) => el("option", { value: v }, v)));
@@ -346,7 +369,7 @@ function field(name, d) {
   if (given.has(name) && !secrets.has(name)) input.value = given.get(name);
   input.addEventListener("input", () => { given.set(name, input.value); input.removeAttribute("aria-invalid"); showCalls(); });
   const hint = !Array.isArray(d) && d.description ? el("span", { className: "hint", id: `${id}-hint` }, d.description) : null;
-  return el("div", { className: "field" }, label, input, hint);
+  return el("div", { className: "field" }, caption, input, hint);
 }
 
 /** Returns the JSON object in a text, or null. */
@@ -379,12 +402,12 @@ function wrong() {
   for (const input of $("form").querySelectorAll("#parameters input, #parameters select")) {
     const d = described[input.name];
     let text = "";
-    if (input.validity.valueMissing) text = `${words(input.name)} is required.`;
-    else if (!input.validity.valid) text = `${words(input.name)}: ${input.validationMessage}`;
-    else if (d?.type === "object" && input.value && !json(input.value)) text = `${words(input.name)} must be a JSON object, such as {"name": "value"}.`;
+    if (input.validity.valueMissing) text = `${label(input.name, d)} is required.`;
+    else if (!input.validity.valid) text = `${label(input.name, d)}: ${input.validationMessage}`;
+    else if (d?.type === "object" && input.value && !json(input.value)) text = `${label(input.name, d)} must be a JSON object, such as {"name": "value"}.`;
     else if (d?.pattern && input.value) {
       try {
-        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)}: invalid format. ${d.description ?? ""}`;
+        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${label(input.name, d)}: invalid format. ${d.description ?? ""}`;
       } catch { /* the server validates it */ }
     }
     if (text) return [input, text];

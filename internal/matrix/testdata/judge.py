@@ -70,7 +70,13 @@ def table(path, delimiter):
 
 def records(path):
     with open(path, encoding="utf-8") as f:
-        data = json.load(f)
+        text = f.read()
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError:  # JSON Lines
+        data = [json.loads(line) for line in text.splitlines()]
+    if data and isinstance(data[0], list):
+        return {"rows": [[v if isinstance(v, str) else json.dumps(v) for v in r] for r in data]}
     if not isinstance(data, list):
         data = [data]
     head = list(data[0])

@@ -97,6 +97,13 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 			left = b.List.Indent
 		}
 		x.narrow = x.d.Squeeze(lines, b.Region.W()-left-b.Right, b.Tight)
+		switch {
+		case b.Tight || len(x.breaks) > 0:
+		case b.List != nil:
+			x.narrow = min(x.narrow, x.d.Wrap(unmarked(lines), b.Region.W()-b.List.Text-b.Right, 0))
+		default:
+			x.narrow = min(x.narrow, x.d.Wrap(lines, b.Region.W()-b.Left-b.Right, b.First))
+		}
 	case stops[len(stops)-1].kind == "left": // what follows the last tab must not wrap
 		l := b.Lines[0]
 		i := len(l.Words) - 1
@@ -107,6 +114,13 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 	x.text(lines, b.Block, base, stops)
 	x.narrow = 0
 	x.out.WriteString(`</w:p>`)
+}
+
+// unmarked returns the lines of a list item without its marker, which the list supplies.
+func unmarked(lines []*model.Line) []*model.Line {
+	first := *lines[0]
+	first.Words = first.Words[1:]
+	return append([]*model.Line{&first}, lines[1:]...)
 }
 
 func (x *writer) indent(b *model.Block, rtl bool) {

@@ -28,7 +28,7 @@ func (x *Extractor) Backdrop(p *pdfium.Page, f *model.Fixed) {
 	}
 	s := &model.Sheet{W: p.W, H: p.H}
 	if turn == 0 {
-		turn = direction(glyphs)
+		turn = x.direction(glyphs)
 	}
 	if turn%2 == 1 {
 		s.W, s.H = s.H, s.W

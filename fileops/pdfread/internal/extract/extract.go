@@ -43,6 +43,10 @@ type Extractor struct {
 	copies   uint64           // a document of copied pages, 0 until it is needed
 	copied   map[int]int      // from the numbers of pages to indexes in copies
 
+	// AsShown keeps the direction of a page with only a few labels, for documents that
+	// show pages as they are. Otherwise all text is turned, so that it can be read in order.
+	AsShown bool
+
 	Missing pdfium.FontList // fonts that the document does not contain
 }
 
@@ -61,6 +65,7 @@ type glyph struct {
 	rtl    bool
 	space  bool   // white space precedes it
 	hidden bool   // invisible
+	mirror bool   // mirrored
 	leader leader // the row of dots or underscores that it is part of
 	gap    bool   // pdfium reports a space before it
 }
@@ -77,7 +82,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	glyphs, _ := x.glyphs(p, view)
 
 	// Rotate a sideways page, so that later stages can ignore rotation.
-	turn := direction(glyphs)
+	turn := x.direction(glyphs)
 	if turn != 0 {
 		m := geom.Turned(turn, s.W, s.H)
 		for i := range glyphs {
@@ -100,6 +105,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 			s.W, s.H = s.H, s.W
 		}
 	}
+	s.Turned, s.Mirrored = turn != 0, mirrored(glyphs)
 	s.Links = links
 	page := geom.Rect{L: 0, T: 0, R: s.W, B: s.H}
 	glyphs = slices.DeleteFunc(glyphs, func(g glyph) bool { return !page.Contains(g.CX(), g.CY()) })
@@ -122,8 +128,27 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	return s
 }
 
-// direction returns the direction of almost all characters, in quarter turns.
-func direction(glyphs []glyph) (turn int) {
+// mirrored reports whether many characters are mirrored, which no document can show.
+func mirrored(glyphs []glyph) bool {
+	n := 0
+	for i := range glyphs {
+		if glyphs[i].mirror && !glyphs[i].hidden {
+			n++
+		}
+	}
+	return 10*n > len(glyphs)
+}
+
+// fewGlyphs is the largest number of characters that are labels rather than the text
+// of a page.
+const fewGlyphs = 40
+
+// direction returns the direction of almost all characters, in quarter turns. Mirrored
+// text, and labels with AsShown, keep their direction.
+func (x *Extractor) direction(glyphs []glyph) (turn int) {
+	if x.AsShown && len(glyphs) <= fewGlyphs || mirrored(glyphs) {
+		return 0
+	}
 	var votes [model.Askew + 1]int
 	for i := range glyphs {
 		votes[glyphs[i].turn]++
@@ -141,6 +166,7 @@ type objectStyle struct {
 	model.Style
 	turn   int
 	hidden bool
+	mirror bool
 }
 
 // glyphs reads the characters of a page in content order. In right-to-left
@@ -195,7 +221,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 		}
 		var box [4]float64 // left, top, right, bottom
 		in.OutFloats(box[:])
-		g := glyph{Rect: view.Rect(box[0], box[1], box[2], box[3]), style: st.Style, turn: st.turn, hidden: st.hidden, space: space, gap: gap, rtl: model.IsRTL(r)}
+		g := glyph{Rect: view.Rect(box[0], box[1], box[2], box[3]), style: st.Style, turn: st.turn, hidden: st.hidden, mirror: st.mirror, space: space, gap: gap, rtl: model.IsRTL(r)}
 		if in.Ok("FPDFText_GetCharOrigin", text, i, in.Arg(0), in.Arg(1)) {
 			g.x, g.y = view.Apply(in.OutDouble(0), in.OutDouble(1))
 		} else {
@@ -313,6 +339,7 @@ const (
 func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objectStyle {
 	in := x.In
 	st := &objectStyle{}
+	font := in.Call("FPDFTextObj_GetFont", obj)
 	size := in.Double("FPDFText_GetFontSize", text, char)
 	m := geom.Matrix{A: 1, D: 1}
 	if in.Ok("FPDFText_GetMatrix", text, char, in.Arg(0)) {
@@ -342,6 +369,9 @@ func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objec
 	default:
 		st.turn = 3
 	}
+	st.Font = x.font(font)
+	// Glyphs of fonts without a name (Type 3) may be upside down themselves.
+	st.mirror = m.A*m.D-m.B*m.C > 0 && pdfium.FontName(in, font) != ""
 	mode := in.Int("FPDFTextObj_GetTextRenderMode", obj)
 	colour := "FPDFText_GetFillColor"
 	if mode == textStroke {
@@ -353,7 +383,6 @@ func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objec
 	if mode == textInvisible || mode == textClip { // the text layer of a scan
 		st.Colour, st.hidden = 0, true
 	}
-	st.Font = x.font(in.Call("FPDFTextObj_GetFont", obj))
 	return st
 }
 

@@ -259,19 +259,25 @@ func (w *walker) shoot() bool {
 	if w.shot != 0 {
 		return true
 	}
+	w.scale = min(w.x.dpi/72, math.Sqrt(shotPixels/(w.sheet.W*w.sheet.H)))
+	w.shot, w.shotPix, w.shotW, w.shotH = w.render(w.scale)
+	return w.shot != 0 && w.x.In.Err == nil
+}
+
+// render draws the sheet at a scale in pixels per point. The caller destroys the bitmap,
+// which is 0 if there is no memory for it.
+func (w *walker) render(scale float64) (bitmap uint64, pix uint32, width, height int) {
 	in, s := w.x.In, w.sheet
-	w.scale = min(w.x.dpi/72, math.Sqrt(shotPixels/(s.W*s.H)))
-	w.shotW, w.shotH = max(1, int(s.W*w.scale)), max(1, int(s.H*w.scale))
-	w.shot = in.Call("FPDFBitmap_CreateEx", uint64(w.shotW), uint64(w.shotH), pdfium.BitmapRGBA, 0, uint64(4*w.shotW))
-	if w.shot == 0 {
-		return false
+	width, height = max(1, int(s.W*scale)), max(1, int(s.H*scale))
+	bitmap = in.Call("FPDFBitmap_CreateEx", uint64(width), uint64(height), pdfium.BitmapRGBA, 0, uint64(4*width))
+	if bitmap == 0 {
+		return 0, 0, width, height
 	}
-	in.Call("FPDFBitmap_FillRect", w.shot, 0, 0, uint64(w.shotW), uint64(w.shotH), 0xffffffff)
+	in.Call("FPDFBitmap_FillRect", bitmap, 0, 0, uint64(width), uint64(height), 0xffffffff)
 	// A rotated sheet is rendered rotated.
 	quarter := []uint64{0, 3, 2, 1}[w.turn]
-	in.Call("FPDF_RenderPageBitmap", w.shot, w.page.Ptr, 0, 0, uint64(w.shotW), uint64(w.shotH), quarter, pdfium.RenderRGBA)
-	w.shotPix = uint32(in.Call("FPDFBitmap_GetBuffer", w.shot))
-	return in.Err == nil
+	in.Call("FPDF_RenderPageBitmap", bitmap, w.page.Ptr, 0, 0, uint64(width), uint64(height), quarter, pdfium.RenderRGBA)
+	return bitmap, uint32(in.Call("FPDFBitmap_GetBuffer", bitmap)), width, height
 }
 
 // keepRGBA stores a picture as PNG, or as JPEG if that is much smaller, as for

@@ -244,6 +244,7 @@ func (w *walker) rule(r model.Rule) {
 // finish joins rules that were drawn in pieces and groups the remaining
 // drawings.
 func (w *walker) finish() {
+	w.patterns()
 	w.dropFrames()
 	w.sheet.Rules = joinRules(w.sheet.Rules)
 	w.sheet.Drawings = groupRects(w.curves, 6)

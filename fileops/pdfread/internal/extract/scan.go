@@ -15,6 +15,13 @@ const (
 	scanDPI    = 300  // the resolution that recognizers expect
 )
 
+// A pixel is ink if a component is below inkLevel, and has a colour if its components
+// differ by more than vivid. Old paper is paler.
+const (
+	inkLevel = 128
+	vivid    = 112
+)
+
 // A page is a scan if it has at most this many characters of text and a picture
 // covers most of it.
 const (
@@ -83,10 +90,19 @@ func drawScan(p *pdfium.Page, cover cover, keep bool) *model.Scan {
 	width, height := p.Pixels(dpi)
 	err := p.Draw(width, height, func(pix []byte) error {
 		sc.Img = image.NewGray(image.Rect(0, 0, width, height))
+		var ink, coloured int
 		for i := range sc.Img.Pix {
 			c := pix[4*i : 4*i+3 : 4*i+3] // luma of ITU-R BT.601
 			sc.Img.Pix[i] = byte((299*int(c[0]) + 587*int(c[1]) + 114*int(c[2])) / 1000)
+			least, most := min(c[0], c[1], c[2]), max(c[0], c[1], c[2])
+			if least < inkLevel {
+				ink++
+			}
+			if most-least > vivid {
+				coloured++
+			}
 		}
+		sc.Colour = float64(coloured) / float64(max(ink, 1))
 		return nil
 	})
 	if err != nil || sc.Img == nil {

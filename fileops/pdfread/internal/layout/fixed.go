@@ -18,6 +18,7 @@ const (
 	lostDrawn  = 0.015
 	lostTurned = 0.2   // part of the characters
 	lostInk    = 0.12  // part of the ink of a scan
+	lostColour = 0.3   // part of the ink of a scan that has a colour
 	drift      = 0.045 // how far text may move, as a part of the height
 	driftOver  = 6     // the same over graphics, points
 	driftSmall = 12    // recognised text may move so far even on a small picture, points
@@ -32,9 +33,9 @@ const (
 // place.
 func flows(s *model.Sheet, l *model.Leaf, left *graphics) bool {
 	if s.Scan != nil && s.Scan.Words > 0 {
-		return s.H >= lowPage && s.Scan.Other <= lostInk && moved(l) <= max(drift*s.H, driftSmall)
+		return s.H >= lowPage && s.Scan.Other <= lostInk && s.Scan.Colour <= lostColour && moved(l) <= max(drift*s.H, driftSmall)
 	}
-	if s.Unlikely {
+	if s.Unlikely || s.Mirrored {
 		return false
 	}
 	if len(s.Words) == 0 {
@@ -302,14 +303,14 @@ func flowHeight(b *model.Block) float64 {
 
 // fix returns the page with its text in boxes.
 func fix(s *model.Sheet) *model.Fixed {
-	f := &model.Fixed{Number: s.Number, W: s.W, H: s.H, Whole: s.Unlikely}
+	f := &model.Fixed{Number: s.Number, W: s.W, H: s.H, Whole: s.Unlikely || s.Mirrored}
 	words := slices.Clone(s.Words)
 	var level, turned []*model.Word
 	scanned := s.Scan != nil && s.Scan.Words > 0 // the picture shows the recognized words
 	if scanned {
 		f.Turn = s.Scan.Turn
 	}
-	if !s.Unlikely && f.Turn == 0 && (scanned || len(s.Words) == 0) {
+	if !f.Whole && f.Turn == 0 && (scanned || len(s.Words) == 0) {
 		f.Pictures = allPictures(s)
 	}
 	for _, p := range s.Pictures {
@@ -319,7 +320,7 @@ func fix(s *model.Sheet) *model.Fixed {
 		}
 	}
 	for _, w := range words {
-		w.Hidden = w.Hidden || s.Unlikely || scanned && w.Recognised
+		w.Hidden = w.Hidden || f.Whole || scanned && w.Recognised
 		for i := range w.Spans { // the picture has their rules
 			w.Spans[i].Underline, w.Spans[i].Strike = false, false
 		}
@@ -336,7 +337,7 @@ func fix(s *model.Sheet) *model.Fixed {
 			turned = append(turned, w)
 		}
 	}
-	if !s.Unlikely && f.Turn == 0 && f.Pictures == nil && len(s.Rules) <= maxBehind {
+	if !f.Whole && f.Turn == 0 && f.Pictures == nil && len(s.Rules) <= maxBehind {
 		f.Rules = s.Rules
 	}
 	f.Boxes = append(f.Boxes, boxes(Pieces(level, s.Rules))...)

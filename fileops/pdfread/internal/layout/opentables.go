@@ -15,6 +15,7 @@ func findFramedTables(s *model.Sheet, items []*Item) ([]*model.Table, []*Item) {
 	var out []*model.Table
 	for _, frame := range ruledFrames(s) {
 		var rs []*row
+		cut := 0 // rows that go on to the left of the frame
 		for _, r := range itemRows(items) {
 			part := &row{base: r.base, Rect: geom.Nothing()}
 			for _, it := range r.items {
@@ -25,7 +26,13 @@ func findFramedTables(s *model.Sheet, items []*Item) ([]*model.Table, []*Item) {
 			}
 			if len(part.items) > 0 {
 				rs = append(rs, part)
+				if r.items[0].R < frame.L {
+					cut++
+				}
 			}
+		}
+		if 2*cut > len(rs) && withinWider(frame, s.Rules) {
+			continue // the rules are above sums of a table without a frame
 		}
 		if t := openTable(rs, 2, frame); t != nil {
 			out = append(out, t)
@@ -33,6 +40,15 @@ func findFramedTables(s *model.Sheet, items []*Item) ([]*model.Table, []*Item) {
 		}
 	}
 	return out, items
+}
+
+// withinWider reports whether a rule that extends further to the left is in a frame or
+// above it.
+func withinWider(frame geom.Rect, rules []*model.Rule) bool {
+	const above, further = 150, 36
+	return slices.ContainsFunc(rules, func(r *model.Rule) bool {
+		return r.Horizontal && r.From < frame.L-further && r.To > frame.R-4 && r.Pos > frame.T-above && r.Pos < frame.B
+	})
 }
 
 // findOpenTables finds tables without rules in a column of text: rows of at
@@ -176,7 +192,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	}
 	if frame == (geom.Rect{}) {
 		// Without rules it must closely resemble a table.
-		if len(counted) < 3 || !shortPieces(rs) || leaders(rs) || !columnsAlign(rs, xs) {
+		if len(counted) < 3 || !shortPieces(rs) || len(xs) < contentsColumns && leaders(rs) || !columnsAlign(rs, xs) {
 			return nil
 		}
 		frame = box.Grow(2)
@@ -369,6 +385,10 @@ func openRow(t *model.Table, y int, r *row, xs []float64) {
 		col = end + 1
 	}
 }
+
+// contentsColumns is the number of gaps between columns that a table of contents never
+// has: a number, a title, dots and two page numbers.
+const contentsColumns = 5
 
 // leaders reports whether rows look like those of a table of contents.
 func leaders(rs []*row) bool {

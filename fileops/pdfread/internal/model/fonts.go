@@ -112,22 +112,32 @@ func (d *Document) lineWidth(l *Line) float64 {
 	sum := 0.0
 	for i, w := range l.Words {
 		for k, sp := range w.Spans {
-			m := sp.Font.metrics()
-			if m == nil || w.RTL {
-				return 0
-			}
-			size := sp.Size
-			if sp.Raise != 0 {
-				size = 0.6 * w.Size
-			}
 			text := sp.Text
 			if i > 0 && k == 0 && !w.Glued {
 				text = " " + text
 			}
-			sum += m.of(text) * size * float64(d.Scale(sp.Font)) / 100
+			width, ok := d.spanWidth(w, &sp, text)
+			if !ok || w.RTL {
+				return 0
+			}
+			sum += width
 		}
 	}
 	return sum
+}
+
+// spanWidth estimates the width of text in the style of a span of w, in points. ok is
+// false if it is unknown.
+func (d *Document) spanWidth(w *Word, sp *Span, text string) (width float64, ok bool) {
+	m := sp.Font.metrics()
+	if m == nil {
+		return 0, false
+	}
+	size := sp.Size
+	if sp.Raise != 0 {
+		size = 0.6 * w.Size
+	}
+	return m.of(text) * size * float64(d.Scale(sp.Font)) / 100, true
 }
 
 // Scale returns the character width for f, in per cent.

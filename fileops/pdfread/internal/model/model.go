@@ -246,6 +246,8 @@ type Sheet struct {
 	Lost     []geom.Rect // areas of other pictures that are behind text, and of shadings
 	Links    []Link
 	Fields   []*Field
+	Turned   bool  // its text runs sideways or upside down on the page in the file
+	Mirrored bool  // much of its text is mirrored
 	Unlikely bool  // the text is probably not what the page shows
 	Blank    bool  // nothing is visible on it
 	Damaged  bool  // it cannot be read, and so is empty
@@ -333,12 +335,13 @@ type Leaf struct {
 
 // A Scan is a page whose text must be recognized.
 type Scan struct {
-	Img   *image.Gray
-	DPI   float64
-	Words int           // recognized
-	Other float64       // part of the ink that is not in recognized words
-	Turn  int           // quarter turns counterclockwise that made the page upright
-	Under []*Picture    // pictures of the page that show the recognized words
-	Keep  bool          // keep the words that the page already has
-	Done  chan struct{} // closed when the words of the sheet are complete
+	Img    *image.Gray
+	DPI    float64
+	Words  int           // recognized
+	Other  float64       // part of the ink that is not in recognized words
+	Colour float64       // part of the ink that has a colour, which recognized text does not have
+	Turn   int           // quarter turns counterclockwise that made the page upright
+	Under  []*Picture    // pictures of the page that show the recognized words
+	Keep   bool          // keep the words that the page already has
+	Done   chan struct{} // closed when the words of the sheet are complete
 }
