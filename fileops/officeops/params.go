@@ -83,6 +83,7 @@ func (e *Engine) accepts(from format.Format) (out []fileops.Accept) {
 }
 
 func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
+	from = from.Plain() // a template or a document with macros is converted as its plain form
 	if to == format.PDF {
 		out = append(out, e.pdfParams(from)...)
 	}

@@ -101,7 +101,7 @@ func (e *Engine) pdfParams(from format.Format) fileops.Schema {
 		out = append(out, paramImageQuality, paramImageLossless, paramImageResolution)
 	}
 	switch from {
-	case format.TXT, format.CSV, format.TSV, format.HTML, format.MD, format.EPUB:
+	case format.TXT, format.CSV, format.TSV, format.HTML, format.MD, format.EPUB, format.RST, format.Org, format.TeX, format.FB2:
 	default:
 		out = append(out, paramComments)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) pdfParams(from format.Format) fileops.Schema {
 		}
 	case format.PPTX, format.PPT, format.ODP, format.FODP:
 		out = append(out, paramNotes, paramHiddenSlides)
-	case format.XLSX, format.XLS, format.ODS, format.FODS:
+	case format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS:
 		if e.python != nil {
 			out = append(out, paramSheets)
 		}
