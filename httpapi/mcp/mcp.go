@@ -248,7 +248,7 @@ func (t *tools) handler(run func(ctx context.Context, args fileops.Args, progres
 		var args fileops.Args
 		if len(req.Params.Arguments) > 0 {
 			if err := json.Unmarshal(req.Params.Arguments, &args); err != nil {
-				return errorResult(errors.New("the arguments are not a JSON object")), nil
+				return errorResult(errors.New("the arguments are not a JSON object")), nil //nolint:nilerr // the agent reads it
 			}
 		}
 		if args == nil {
