@@ -142,7 +142,7 @@ var summaries = map[string]string{
 	"split":          "Split a PDF into several: by groups of pages, by a number of pages, or at its bookmarks.",
 	"extract_pages":  "Take pages of a PDF into a new PDF.",
 	"rotate":         "Rotate pages of a PDF, a picture or a video.",
-	"watermark":      "Write a text over the pages of a PDF or over a picture.",
+	"watermark":      "Draw a text or a picture over the pages of a PDF, over a picture or over a video.",
 	"metadata":       "Set or remove metadata such as title, author and tags.",
 	"ocr":            "Recognise the text of a scan: the result is a PDF that looks the same and can be searched.",
 	"inspect":        "Describe a file as JSON: format, pages, size in pixels, duration, codecs, encryption, fonts, metadata.",

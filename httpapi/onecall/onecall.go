@@ -21,6 +21,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
@@ -137,7 +138,7 @@ func (c *call) abandon(id string) {
 func (c *call) remove(op *status.Operation) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), cleanupTime)
 	defer cancel()
-	keys := c.keys
+	keys := slices.Concat(c.keys, c.more)
 	if op != nil {
 		for _, it := range op.Items {
 			for _, res := range it.Results {

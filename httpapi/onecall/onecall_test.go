@@ -47,6 +47,7 @@ func actions(started chan<- struct{}) []fileops.Action {
 			{Name: "exclaim", Doc: "With an exclamation mark.", Type: fileops.Boolean},
 			{Name: "set", Doc: "Fields.", Type: fileops.Object, Min: 1, Max: 5},
 			{Name: "words", Doc: "Words.", Type: fileops.List, Min: 1, Max: 5},
+			{Name: "after_key", Doc: "A text to append.", Type: fileops.Upload, Formats: []format.Format{format.TXT}},
 		},
 	}}}
 	do := func(ctx context.Context, job *fileops.Job) error {
@@ -86,6 +87,13 @@ func actions(started chan<- struct{}) []fileops.Action {
 		}
 		for _, word := range job.Params.List("words") {
 			out = append(out, " "+word...)
+		}
+		if f := job.Extra["after_key"]; f != nil {
+			b, err := f.ReadAll(1 << 20)
+			if err != nil {
+				return err
+			}
+			out = append(out, b...)
 		}
 		return job.WriteBytes(fileops.ResultName(job.Input(), format.MD), out)
 	}
@@ -256,6 +264,7 @@ func TestRun(t *testing.T) {
 		{"fields after the file", "convert", []field{file, to}, "HELLO"},
 		{"fields before the file", "convert", []field{to, file}, "HELLO"},
 		{"typed fields", "CONVERT", []field{to, {"times", "", "2"}, {"exclaim", "", "true"}, {"set", "", `{"a":1}`}, {"words", "", `["x","y"]`}, file}, "HELLOHELLO! a=1 x y"},
+		{"a file that a parameter names", "convert", []field{to, {"after_key", "b.txt", " and more"}, file}, "HELLO and more"},
 		{"several files at once", "create_zip", []field{file, {"file", "b.pdf", " world"}}, "hello world"},
 		{"an empty file", "zip", []field{{"file", "a.txt", ""}}, ""},
 		{"with notes and wait", "convert", []field{file, to, {"notes", "", `{"k":"v"}`}, {"wait", "", "100h"}}, "HELLO"},

@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +34,7 @@ type call struct {
 	owner string
 
 	keys       []string // of the received files
+	more       []string // of the received files that parameters name
 	parameters map[string]any
 	notes      map[string]string
 	wait       time.Duration
@@ -140,11 +142,19 @@ func (c *call) receivePart(action string, part *multipart.Part, left *int64) err
 			return err
 		}
 		return c.store(fileName, part.Header.Get("Content-Type"), part, -1)
-	case part.FileName() != "":
+	case part.FileName() != "" && !c.takesFile(action, name):
 		return httpapi.Invalid(name, `the file is in the field %q; files must be in fields with the name "file"`, name)
 	}
 	if _, twice := c.parameters[name]; twice {
 		return httpapi.Invalid(name, "%s occurs twice", name)
+	}
+	if part.FileName() != "" {
+		f, err := c.receiveFile(part.FileName(), part.Header.Get("Content-Type"), part, -1)
+		if err != nil {
+			return err
+		}
+		c.more = append(c.more, f.Key)
+		return c.set(name, f.Key)
 	}
 	value, err := io.ReadAll(io.LimitReader(part, *left+1))
 	if err != nil {
@@ -188,14 +198,33 @@ func (c *call) set(name, value string) (err error) {
 	return err
 }
 
-// store stores a file of size bytes, or of unknown size if size is -1.
+// takesFile reports whether a parameter of an action is a second file, such as the picture of a
+// watermark.
+func (c *call) takesFile(action, name string) bool {
+	m := c.svc.Capabilities()
+	for e := range m.Entries() {
+		if e.Action != m.Canonical(action) {
+			continue
+		}
+		if slices.ContainsFunc(e.Params, func(p fileops.Param) bool { return p.Name == name && p.Type == fileops.Upload }) {
+			return true
+		}
+	}
+	return false
+}
+
+// store stores an input of size bytes, or of unknown size if size is -1.
 func (c *call) store(name, contentType string, body io.Reader, size int64) error {
-	f, err := c.svc.Uploads().Receive(c.r.Context(), upload.Request{Owner: c.owner, Name: name, ContentType: contentType, Size: size}, body)
+	f, err := c.receiveFile(name, contentType, body, size)
 	if err != nil {
 		return err
 	}
 	c.keys = append(c.keys, f.Key)
 	return nil
+}
+
+func (c *call) receiveFile(name, contentType string, body io.Reader, size int64) (*upload.File, error) {
+	return c.svc.Uploads().Receive(c.r.Context(), upload.Request{Owner: c.owner, Name: name, ContentType: contentType, Size: size}, body)
 }
 
 // malformed returns the error for a form that cannot be read.
