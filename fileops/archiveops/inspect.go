@@ -19,8 +19,14 @@ func Inspect(l *Limits) fileops.Action {
 	return c.inspect()
 }
 
+// countedEntries limits the entries that are counted. Their headers are read, but nothing is
+// unpacked, so there may be more than other actions accept.
+const countedEntries = 1_000_000
+
 func (c *converter) inspect() fileops.Action {
-	return fileops.Func(report.Spec(c.name(), "archive", "Describes an archive as JSON.", c.reads()), c.report)
+	counting := *c
+	counting.limits.Entries = max(c.limits.Entries, countedEntries)
+	return fileops.Func(report.Spec(c.name(), "archive", "Describes an archive as JSON.", c.reads()), counting.report)
 }
 
 func (c *converter) report(ctx context.Context, job *fileops.Job) error {

@@ -65,7 +65,7 @@ func (c *converter) open(ctx context.Context, f content) (*stream, error) {
 		d, err = zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderLowmem(true))
 		s.packed = d
 	case format.TarLZ4, format.LZ4:
-		s.packed = noPanic{lz4.NewReader(s.raw)}
+		s.packed = noPanic{&lz4Frames{raw: s.raw}}
 	case format.TarLZMA, format.LZMA:
 		s.packed, err = newLZMA(s.raw)
 	default:
@@ -104,6 +104,47 @@ func (s *stream) unpack(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// lz4Frames reads a file with one or more frames, some of which may be skippable (LZ4 Frame
+// Format 1.6.4). A frame of the legacy format extends to the end of the file.
+type lz4Frames struct {
+	raw   *bufio.Reader
+	frame *lz4.Reader // nil between two frames
+}
+
+// Read implements io.Reader.
+func (l *lz4Frames) Read(p []byte) (int, error) {
+	for {
+		if l.frame != nil {
+			n, err := l.frame.Read(p)
+			if errors.Is(err, io.EOF) {
+				l.frame, err = nil, nil
+			}
+			if n > 0 || err != nil {
+				return n, err
+			}
+			continue
+		}
+		head, err := l.raw.Peek(4)
+		if len(head) == 0 && errors.Is(err, io.EOF) {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+		if magic := binary.LittleEndian.Uint32(head); magic&^0xF != 0x184D2A50 {
+			l.frame = lz4.NewReader(l.raw)
+			continue
+		}
+		var skip [8]byte
+		if _, err := io.ReadFull(l.raw, skip[:]); err != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+		if _, err := io.CopyN(io.Discard, l.raw, int64(binary.LittleEndian.Uint32(skip[4:]))); err != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+	}
 }
 
 // A gunzip reads a file with one or more members (RFC 1952, 2.2). It ignores
