@@ -17,10 +17,12 @@ import (
 // mayBeNamed returns the extensions, besides its own, that a file of a format
 // may have. See docs/formats.md.
 func mayBeNamed(is format.Format) []format.Format {
-	text := []format.Format{format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON}
+	if slices.Contains(freeText, is) {
+		return freeText
+	}
 	switch is {
-	case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON, format.SVG, format.FODT, format.FODS, format.FODP:
-		return text
+	case format.SVG, format.FODT, format.FODS, format.FODP, format.FB2, format.EML:
+		return freeText
 	case format.MP4, format.MOV, format.M4V, format.ThGP, format.M4A:
 		return []format.Format{format.MP4, format.MOV, format.M4V, format.ThGP, format.M4A}
 	case format.MKV, format.WebM:
@@ -33,18 +35,38 @@ func mayBeNamed(is format.Format) []format.Format {
 		return []format.Format{format.MP3, format.AAC}
 	case format.MPEG, format.TS:
 		return []format.Format{format.MPEG, format.TS}
-	case format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.EPUB:
-		return []format.Format{format.ZIP}
-	case format.GZ, format.TarGZ:
-		return []format.Format{format.GZ, format.TarGZ}
-	case format.BZ2, format.TarBZ2:
-		return []format.Format{format.BZ2, format.TarBZ2}
-	case format.XZ, format.TarXZ:
-		return []format.Format{format.XZ, format.TarXZ}
-	case format.Zst, format.TarZst:
-		return []format.Format{format.Zst, format.TarZst}
+	case format.TIFF, format.RAW:
+		return []format.Format{format.TIFF, format.RAW}
+	case format.DEB:
+		return []format.Format{format.AR}
+	}
+	for _, same := range [][]format.Format{
+		// Templates and documents with macros have the content of their plain format.
+		{format.DOCX, format.DOCM, format.DOTX, format.DOTM, format.ZIP},
+		{format.XLSX, format.XLSM, format.XLTX, format.XLTM, format.XLSB, format.ZIP},
+		{format.PPTX, format.PPTM, format.PPSX, format.PPSM, format.POTX, format.POTM, format.ZIP},
+		{format.ODT, format.OTT, format.ZIP}, {format.ODS, format.OTS, format.ZIP}, {format.ODP, format.OTP, format.ZIP},
+		{format.EPUB, format.ZIP}, {format.ODG, format.ZIP}, {format.VSDX, format.ZIP},
+		{format.DOC, format.DOT}, {format.XLS, format.XLT}, {format.PPT, format.PPS, format.POT},
+		{format.GZ, format.TarGZ}, {format.BZ2, format.TarBZ2}, {format.XZ, format.TarXZ}, {format.Zst, format.TarZst},
+		{format.LZ4, format.TarLZ4}, {format.LZMA, format.TarLZMA},
+	} {
+		if is != format.ZIP && slices.Contains(same, is) {
+			if is == format.XLSB { // of the others only the workbook that programs rename it from
+				return []format.Format{format.XLSX, format.ZIP}
+			}
+			if is != format.XLSX {
+				same = slices.DeleteFunc(slices.Clone(same), func(f format.Format) bool { return f == format.XLSB })
+			}
+			return same
+		}
 	}
 	return nil
+}
+
+// freeText are the formats that any text may have.
+var freeText = []format.Format{
+	format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON, format.RST, format.Org, format.TeX,
 }
 
 // spy returns an action that accepts every name, and a flag that reports whether
@@ -97,7 +119,8 @@ func TestNearlyEmpty(t *testing.T) {
 				if content != "" {
 					continue // headerless: such files may start anywhere in a stream
 				}
-			case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON:
+			}
+			if slices.Contains(freeText, named) {
 				continue
 			}
 			a, ran := spy()
@@ -123,11 +146,8 @@ func TestLyingActions(t *testing.T) {
 		b, _ := fileopstest.Sample(t, other).Bytes()
 		lies["another format"] = string(b)
 		for what, content := range lies {
-			switch claimed {
-			case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON:
-				if what != "zeros" && what != "another format" {
-					continue // it is text, and a page without text is valid
-				}
+			if slices.Contains(freeText, claimed) && what != "zeros" && what != "another format" {
+				continue // it is text, and a page without text is valid
 			}
 			for how, write := range map[string]func(*fileops.Job, string) error{
 				"bytes": func(j *fileops.Job, name string) error { return j.WriteBytes(name, []byte(content)) },
