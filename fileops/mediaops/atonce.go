@@ -128,6 +128,9 @@ func (e *Engine) guess(job *fileops.Job, t target) (*media, error) {
 	if a.Codec == "" || !t.lossy() && a.bits() > 0 {
 		return nil, nil
 	}
+	if f.Format() == format.AVI { // only ffprobe reports what the header counts, and so whether the file is complete
+		return nil, nil
+	}
 	if f.Format().Family() != format.Audio {
 		a.Index = 1
 	}

@@ -57,6 +57,7 @@ type stream struct {
 	Transfer      string `json:"color_transfer"`
 	RFrameRate    string `json:"r_frame_rate"`
 	AvgFrameRate  string `json:"avg_frame_rate"`
+	Frames        string `json:"nb_frames"` // by the header
 	SampleRate    string `json:"sample_rate"`
 	Channels      int
 	BitsPerSample int    `json:"bits_per_sample"`
@@ -91,6 +92,10 @@ func (s stream) length() float64 {
 	}
 	return 0
 }
+
+// counted returns the seconds by the header of a stream in an AVI file, 0 if unknown. The duration
+// that ffprobe reports is that of the part which is there.
+func (s stream) counted() float64 { return number(s.Frames) * ratio(s.TimeBase, '/') }
 
 func (s stream) rate() int { return int(number(s.SampleRate)) }
 
@@ -317,6 +322,9 @@ func (m *media) declared(streams []stream) float64 {
 			continue
 		}
 		d := s.length()
+		if m.source.demuxers[0] == "avi" {
+			d = max(d, s.counted())
+		}
 		if d == 0 {
 			longest = 0
 			break

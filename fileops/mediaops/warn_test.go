@@ -262,12 +262,13 @@ func TestTruncatedIsTold(t *testing.T) {
 		"in.mp4":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -movflags +faststart")...),
 		"in.mkv":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac")...),
 		"in.flv":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac")...),
+		"in.avi":  append(video, args("-c:v mpeg4 -c:a mp3")...),
 		"in.mp3":  args(noise),
 		"in.m4a":  args(noise, "-movflags +faststart"),
 		"in.flac": args(noise),
 		"in.aiff": args(noise),
 	}
-	only := map[string]string{"in.mp4": "mov", "in.mkv": "avi"} // with -short
+	only := map[string]string{"in.mp4": "mov", "in.mkv": "avi", "in.avi": "mp3"} // with -short
 	for name, a := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,6 +276,9 @@ func TestTruncatedIsTold(t *testing.T) {
 			targets := []string{"wav"}
 			if name == "in.mp4" || name == "in.mkv" || name == "in.flv" {
 				targets = append(targets, "mov", "avi")
+			}
+			if name == "in.avi" {
+				targets = append(targets, "mov", "mkv", "mp3")
 			}
 			for _, to := range targets {
 				if want := cmp.Or(only[name], "wav"); testing.Short() && to != want {
