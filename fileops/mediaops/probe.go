@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -322,8 +324,11 @@ func (m *media) declared(streams []stream) float64 {
 			continue
 		}
 		d := s.length()
-		if m.source.demuxers[0] == "avi" {
+		switch m.source.demuxers[0] {
+		case "avi":
 			d = max(d, s.counted())
+		case "asf":
+			d = max(d, truncatedASF(m.file))
 		}
 		if d == 0 {
 			longest = 0
@@ -344,6 +349,28 @@ func (m *media) declared(streams []stream) float64 {
 		return 0
 	}
 	return m.duration
+}
+
+// truncatedASF returns the seconds by the header of an ASF file (wmv, wma) that is shorter than the
+// header says, else 0. ffprobe does not report them (Advanced Systems Format 01.20.03, 3.2).
+func truncatedASF(f *fileops.File) float64 {
+	properties := []byte{0xA1, 0xDC, 0xAB, 0x8C, 0x47, 0xA9, 0xCF, 0x11, 0x8E, 0xE4, 0x00, 0xC0, 0x0C, 0x20, 0x53, 0x65}
+	head := make([]byte, 64<<10)
+	n, err := f.Reader().ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0
+	}
+	at := bytes.Index(head[:n], properties)
+	if at < 0 || n-at < 92 {
+		return 0
+	}
+	p := head[at:]
+	size, duration, preroll := binary.LittleEndian.Uint64(p[40:]), binary.LittleEndian.Uint64(p[64:]), binary.LittleEndian.Uint64(p[80:])
+	broadcast := p[88]&1 != 0 // then the fields are invalid
+	if broadcast || size <= uint64(f.Size()) || duration > 1<<53 || preroll > 1<<32 {
+		return 0
+	}
+	return max(0, float64(duration)/1e7-float64(preroll)/1e3)
 }
 
 // endsWithTag reports whether an FLV file ends with a complete tag, which repeats its

@@ -263,12 +263,14 @@ func TestTruncatedIsTold(t *testing.T) {
 		"in.mkv":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac")...),
 		"in.flv":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac")...),
 		"in.avi":  append(video, args("-c:v mpeg4 -c:a mp3")...),
+		"in.wmv":  append(video, args("-c:v wmv2 -c:a wmav2")...),
+		"in.wma":  args(noise),
 		"in.mp3":  args(noise),
 		"in.m4a":  args(noise, "-movflags +faststart"),
 		"in.flac": args(noise),
 		"in.aiff": args(noise),
 	}
-	only := map[string]string{"in.mp4": "mov", "in.mkv": "avi", "in.avi": "mp3"} // with -short
+	only := map[string]string{"in.mp4": "mov", "in.mkv": "avi", "in.avi": "mp3", "in.wmv": "mkv"} // with -short
 	for name, a := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,7 +279,7 @@ func TestTruncatedIsTold(t *testing.T) {
 			if name == "in.mp4" || name == "in.mkv" || name == "in.flv" {
 				targets = append(targets, "mov", "avi")
 			}
-			if name == "in.avi" {
+			if name == "in.avi" || name == "in.wmv" {
 				targets = append(targets, "mov", "mkv", "mp3")
 			}
 			for _, to := range targets {
