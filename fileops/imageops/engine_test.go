@@ -172,7 +172,7 @@ func TestTransparency(t *testing.T) {
 			t.Parallel()
 			m := decoded(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": string(to)}, in))
 			_, _, _, a := m.At(8, 8).RGBA()
-			opaque := to == format.JPG || to == format.BMP
+			opaque := to == format.JPG || to == format.BMP || to == format.PPM
 			if opaque != (a == 0xffff) {
 				t.Errorf("alpha is %d", a>>8)
 			}
