@@ -78,14 +78,24 @@ func words(from, to format.Format) []string {
 	case format.Slides:
 		return []string{sentence}
 	case format.Sheet:
-		if from == format.FODS {
+		switch {
+		case from == format.XLSB:
+			return []string{latin, cjk, "Pear"}
+		case from != from.Plain() && to == format.PDF: // the next cell covers the end of the sentence
+			return []string{latin, "The quick"}
+		case from == format.FODS, from != from.Plain():
 			return []string{latin, sentence}
 		}
 		return []string{latin, cjk, cell}
 	}
-	switch from {
-	case format.FODT:
+	switch from { // samples of fileopstest
+	case format.FODT, format.OTT:
 		return []string{"A sample", sentence}
+	case format.RST, format.Org, format.TeX, format.FB2, format.ODG, format.VSDX:
+		return []string{"Filewright sample", sentence, latin, cjk, "Apple", "Pear"}
+	}
+	if from != from.Plain() {
+		return []string{"A sample", sentence, latin, cjk}
 	}
 	all := []string{"A sample", sentence, latin, cjk, item, cell, "Second part", "The end."}
 	if to != format.RTF { // pandoc does not join surrogate pairs; see TestRTFEmoji

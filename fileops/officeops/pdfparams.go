@@ -121,7 +121,7 @@ func (e *Engine) pdfParams(from format.Format) fileops.Schema {
 	if e.python != nil && kind == kindSheet {
 		out = append(out, paramFitTo)
 	}
-	if e.python != nil && kind != kindSlides {
+	if e.python != nil && kind != kindSlides && kind != kindDrawing {
 		out = append(out, paramOrientation)
 	}
 	return out

@@ -412,16 +412,16 @@ func TestCapabilities(t *testing.T) {
 		from format.Format
 		want string
 	}{
-		{"all", officeops.Options{}, format.DOCX, "pdf doc odt rtf txt html md epub"},
-		{"all", officeops.Options{}, format.MD, "pdf docx doc odt rtf txt html epub"},
+		{"all", officeops.Options{}, format.DOCX, "pdf doc odt rtf txt html md epub fb2 org rst tex"},
+		{"all", officeops.Options{}, format.MD, "pdf docx doc odt rtf txt html epub fb2 org rst tex"},
 		{"all", officeops.Options{}, format.XLS, "pdf html xlsx ods csv tsv"},
 		{"all", officeops.Options{}, format.PPTX, "pdf ppt odp"},
 		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.DOCX, "pdf doc odt rtf txt html"},
 		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.HTML, "pdf docx doc odt rtf txt"},
 		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.MD, ""},
 		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.EPUB, ""},
-		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.DOCX, "md epub"},
-		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.EPUB, "txt html md"},
+		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.DOCX, "md epub fb2 org rst tex"},
+		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.EPUB, "txt html md fb2 org rst tex"},
 		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.XLSX, ""},
 		{"no Python", officeops.Options{Python: engine.None}, format.XLSX, "pdf html ods csv tsv"},
 	} {

@@ -197,7 +197,7 @@ func contains(want string) func(*testing.T, string) {
 func TestInputParametersInChains(t *testing.T) {
 	t.Parallel()
 	opens := map[string][]format.Format{
-		"password": {format.PDF, format.DOC, format.DOCX, format.XLS, format.XLSX, format.PPT, format.PPTX, format.ODT, format.ODS, format.ODP, format.SevenZip, format.RAR},
+		"password": format.WithVariants(format.PDF, format.DOC, format.DOCX, format.XLS, format.XLSX, format.PPT, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR),
 		"encoding": {format.TXT, format.CSV, format.TSV},
 	}
 	for _, a := range set.Actions() {
