@@ -79,6 +79,18 @@ var textPages = map[format.Format]string{
 \providecommand{\tightlist}{\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}}
 \providecommand{\pandocbounded}[1]{#1}
 \newcommand{\passthrough}[1]{#1}
+\ifdefined\directlua
+\newcommand{\RL}[1]{\bgroup\textdir TRT#1\egroup}
+\newcommand{\LR}[1]{\bgroup\textdir TLT#1\egroup}
+\newenvironment{RTL}{\textdir TRT\pardir TRT\bodydir TRT}{}
+\newenvironment{LTR}{\textdir TLT\pardir TLT\bodydir TLT}{}
+\else
+\TeXXeTstate=1
+\newcommand{\RL}[1]{\beginR #1\endR}
+\newcommand{\LR}[1]{\beginL #1\endL}
+\newenvironment{RTL}{\beginR}{\endR}
+\newenvironment{LTR}{\beginL}{\endL}
+\fi
 $if(title)$
 \title{$title$}
 \author{$for(author)$$author$$sep$ \and $endfor$}

@@ -176,7 +176,11 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 	v, _ := value.(string)
 	switch p.Name {
 	case "page_size":
-		tr.effect = func(c *content) { c.paper = papers[v] }
+		tr.effect = func(c *content) {
+			if c.paper = papers[v]; v == "a6" {
+				c.pages = 0 // a sample needs one or two of them
+			}
+		}
 	case "orientation":
 		if !takes(c.Schema, "page_size") {
 			if v != "auto" {
@@ -292,6 +296,9 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "width", "height":
 		if c.Action == "thumbnail" && c.From.Family() != format.Image && c.From.Family() != format.Video {
 			return trial{value: 100, effect: func(c *content) { c.preview = 0 }} // the other side is free
+		}
+		if c.Action == "thumbnail" && len(c.Changes) > 0 {
+			return trial{value: 100} // of each picture of a sheet
 		}
 	}
 	switch p.Name {

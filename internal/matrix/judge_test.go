@@ -49,7 +49,7 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 			t.Error("there is no table")
 		}
 	}),
-	format.RST: one(byPandoc("rst")), format.Org: one(byPandoc("org")), format.TeX: one(byPandoc("latex")),
+	format.RST: one(byPandoc("rst")), format.Org: one(byPandoc("org")), format.TeX: one(judgeTeX),
 	format.FB2: one(func(t *testing.T, p string, c content) { // pandoc does not read its tables
 		hasText(t, regexp.MustCompile(`<[^>]*>`).ReplaceAllString(read(t, p), " "), c)
 		if c.picture && !strings.Contains(read(t, p), "<binary ") {
@@ -129,6 +129,22 @@ func judgeMarkdown(t *testing.T, p string, c content) {
 	out := filepath.Join(t.TempDir(), "x.html")
 	tool(t, "pandoc", "-f", "markdown", "-t", "html", "--wrap=none", "-o", out, p)
 	hasText(t, py.ask(t, "html", out).Text, c)
+}
+
+// judgeTeX reads text from right to left as other text, because pandoc leaves it out. The document
+// must define the commands for it.
+func judgeTeX(t *testing.T, p string, c content) {
+	source := read(t, p)
+	for _, command := range []string{`\RL`, `\LR`} {
+		if strings.Contains(source, command+"{") && !strings.Contains(source, `\newcommand{`+command+"}") {
+			t.Errorf("%s is not defined", command)
+		}
+	}
+	_, body, _ := strings.Cut(source, `\begin{document}`)
+	body = regexp.MustCompile(`\\(RL|LR)\{([^{}]*)\}`).ReplaceAllString(body, "$2")
+	path := filepath.Join(t.TempDir(), "x.tex")
+	systest.NoError(t, os.WriteFile(path, []byte(`\begin{document}`+body), 0o600))
+	byPandoc("latex")(t, path, c)
 }
 
 func byPandoc(from string) judge {

@@ -70,9 +70,13 @@ func TestSample(t *testing.T) {
 				systest.Check(t, format.Check(f, s.Reader(), s.Size()))
 				got := format.Sniff(s.Reader(), s.Size())
 				switch f {
-				case format.MD, format.CSV, format.TSV, format.JSON:
+				case format.MD, format.CSV, format.TSV, format.JSON, format.RST, format.Org, format.TeX:
 					if got != format.TXT {
 						t.Errorf("sniffed as %q, want txt", got)
+					}
+				case format.DOT, format.XLT, format.PPS, format.POT: // only the name reveals that it is a template or a show
+					if got != f.Plain() {
+						t.Errorf("sniffed as %q, want %q", got, f.Plain())
 					}
 				case format.M4V, format.ThGP, format.M4A: // by brand, which the encoder chooses
 					if got != f && got != format.MP4 {
