@@ -446,7 +446,7 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		// The only page of a specimen with one page, else the first page.
 		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}
 	case "image_key":
-		return trial{value: stamp(), also: fileops.Args{"text": nil}}
+		return trial{value: stamp(), also: fileops.Args{"text": nil, "opacity": 1, "scale": 0.2}}
 	case "background":
 		if c.From.Family() == format.Image && takes(c.Schema, "fit") {
 			return trial{
@@ -490,7 +490,7 @@ func delimited(c matrix.Cell, value any, between string) trial {
 func stamp() *fileops.File {
 	m := image.NewNRGBA(image.Rect(0, 0, 24, 16))
 	for i := range m.Pix {
-		m.Pix[i] = []byte{0, 160, 0, 255}[i%4]
+		m.Pix[i] = []byte{200, 200, 200, 255}[i%4]
 	}
 	var b bytes.Buffer
 	if err := png.Encode(&b, m); err != nil {

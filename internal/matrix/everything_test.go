@@ -399,7 +399,7 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 			}
 		}
 	case "watermark":
-		want.marked = want.still
+		want.marked = want.still || want.moving > 0
 	case "thumbnail":
 		if want.still = want.w > 0 && len(l.cell.Changes) == 0; len(l.cell.Changes) > 0 {
 			want = content{} // a sheet of pictures
