@@ -122,6 +122,9 @@ func gridOf(p fileops.Params, m *media, v stream, to format.Format) (grid, error
 	if d := v.length(); d > 0 {
 		length = min(d, m.duration)
 	}
+	if length <= 0 && m.source.demuxers[0] == "asf" && truncatedASF(m.file) > 0 {
+		return g, fileops.Fail(fileops.ErrCorruptInput, nil, "the file is damaged or incomplete: its end is missing")
+	}
 	if length <= 0 {
 		return bad(param, "cannot be used: the duration of the file is unknown")
 	}

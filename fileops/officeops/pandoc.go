@@ -322,7 +322,7 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 		return fileops.Fail(fileops.ErrLimit, err, "the document needs more %s than is allowed", exit.Which())
 	}
 	switch exit.Code { // pandoc manual, "Exit codes"
-	case 44, 63, 64, 92: // XML, a part, a text, an encoding
+	case 44, 63, 64, 65, 92: // XML, a part, a text, its syntax, an encoding
 		return fileops.Fail(fileops.ErrCorruptInput, err, "the document is damaged or cannot be read")
 	case 251: // exceeded the memory limit of -M
 		return fileops.Fail(fileops.ErrLimit, err, "the document needs more memory than is allowed")

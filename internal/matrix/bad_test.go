@@ -134,6 +134,8 @@ func decodes(t *testing.T, path string) {
 		py.ask(t, "office", path)
 	case format.ZIP:
 		tool(t, "unzip", "-tq", path)
+	case format.SevenZip, format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst:
+		tool(t, "bsdtar", "-tf", path)
 	case format.DOC, format.XLS, format.PPT: // LibreOffice has just written it
 	default:
 		if s := read(t, path); !utf8.ValidString(s) {
