@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"crypto/md5"
@@ -564,4 +565,19 @@ func TestLinks(t *testing.T) {
 	}
 	s.want(t, 401, "unauthorized", "GET", path, nil, "Authorization", "")
 	s.want(t, 200, "", "GET", path, nil)
+}
+
+// One call and the ZIP of all results, as the document of the API describes them.
+func TestOneCallIsDocumented(t *testing.T) {
+	t.Parallel()
+	r := shared.want(t, 200, "", "POST", "/api/v1/run/convert?file_name=a.csv&convert_to=tsv&keep=true", "x,y\n1,2\n", "Content-Type", "text/csv")
+	if string(r.raw) != "x\ty\n1\t2\n" {
+		t.Errorf("result %s", r.raw)
+	}
+	r = shared.want(t, 200, "", "GET", "/api/v1/operations/"+r.header.Get("X-Main-Task-Id")+"/download", nil)
+	z, err := zip.NewReader(bytes.NewReader(r.raw), int64(len(r.raw)))
+	systest.NoError(t, err)
+	if len(z.File) != 1 || z.File[0].Name != "a.tsv" {
+		t.Errorf("members %v", z.File)
+	}
 }

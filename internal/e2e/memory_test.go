@@ -109,13 +109,7 @@ func numbered(head, piece string, n int, tail string) func() []byte {
 // within the limit.
 func TestServerMemoryInStorms(t *testing.T) {
 	t.Parallel()
-	program, err := plain()
-	systest.NoError(t, err)
-	o := &overseer{} // of a server without external programs, which takes no part in this
-	o.server, err = launchProgram([]string{program}, nil, t.TempDir(), append([]string{"--isolate", "--log-level", "warn", "--rate", "0"}, noEngines...)...)
-	systest.NoError(t, err)
-	t.Cleanup(o.kill)
-	o.base = resident(t, o.cmd.Process.Pid, "VmRSS:")
+	o := oversee(t)
 	keys := make([]string, 10_000)
 	for i := range keys {
 		keys[i] = strings.Repeat("a", 26)
