@@ -463,3 +463,13 @@ func (m *media) audio() (stream, error) {
 	}
 	return stream{}, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file has no audio stream")
 }
+
+// own returns the target that keeps the format of the job's input, and the input.
+func (e *Engine) own(ctx context.Context, job *fileops.Job) (target, *media, error) {
+	t, err := e.target(job.Input().Format())
+	if err != nil {
+		return t, nil, err
+	}
+	m, err := e.probe(ctx, job, job.Input())
+	return t, m, err
+}

@@ -43,11 +43,7 @@ func (e *Engine) Watermark() fileops.Action {
 func (e *Engine) watermark(ctx context.Context, job *fileops.Job) error {
 	e = e.within(job)
 	in := job.Input()
-	t, err := e.target(in.Format())
-	if err != nil {
-		return err
-	}
-	m, err := e.probe(ctx, job, in)
+	t, m, err := e.own(ctx, job)
 	if err != nil {
 		return err
 	}

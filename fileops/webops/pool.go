@@ -45,16 +45,24 @@ func newPool(prog *engine.Program, o Options) *pool {
 	return &pool{prog: prog, opts: o, ctx: ctx, end: end, turns: make(chan struct{}, o.Workers)}
 }
 
-// use calls do with the shared browser. If that crashes, use calls do once more with a
-// separate browser, so that a document that crashes browsers affects other documents at
-// most once.
-func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error) error {
+// turn waits until a document may have a browser. The caller then receives from p.turns.
+func (p *pool) turn(ctx context.Context) error {
 	select {
 	case p.turns <- struct{}{}:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.ctx.Done():
 		return p.closed()
+	}
+}
+
+// use calls do with the shared browser. If that crashes, use calls do once more with a
+// separate browser, so that a document that crashes browsers affects other documents at
+// most once.
+func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error) error {
+	if err := p.turn(ctx); err != nil {
+		return err
 	}
 	defer func() { <-p.turns }()
 	b, err := p.get(ctx)
@@ -75,12 +83,8 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 
 // alone calls do with a separate browser, which is stopped afterwards.
 func (p *pool) alone(ctx context.Context, do func(context.Context, *browser) error) error {
-	select {
-	case p.turns <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-p.ctx.Done():
-		return p.closed()
+	if err := p.turn(ctx); err != nil {
+		return err
 	}
 	defer func() { <-p.turns }()
 	return p.separately(ctx, do)

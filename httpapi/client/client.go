@@ -332,14 +332,11 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 		if r.body != nil {
 			req.Header.Set("Content-Type", "application/json")
 		}
-		resp, err := c.send(req)
+		resp, err := c.answer(req)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if err := asError(resp); err != nil {
-			return err
-		}
 		if out == nil {
 			_, err = io.Copy(io.Discard, resp.Body) // so that the connection is used again
 			return err
@@ -352,6 +349,19 @@ func (c *Client) authorize(req *http.Request) {
 	if c.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	}
+}
+
+// answer sends a request and returns the response, or the error that the response reports.
+func (c *Client) answer(req *http.Request) (*http.Response, error) {
+	resp, err := c.send(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := asError(resp); err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
 }
 
 func (c *Client) send(req *http.Request) (*http.Response, error) {

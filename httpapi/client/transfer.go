@@ -163,14 +163,11 @@ func (c *Client) put(ctx context.Context, to, mimeType string, content io.Reader
 		}
 		req.ContentLength = length
 		req.Header.Set("Content-Type", mimeType)
-		resp, err := c.send(req)
+		resp, err := c.answer(req)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if err := asError(resp); err != nil {
-			return err
-		}
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 			return err
 		}
@@ -241,14 +238,11 @@ func (c *Client) Download(ctx context.Context, link string, w io.Writer) (int64,
 				req.Header.Set("If-Range", tag)
 			}
 		}
-		resp, err := c.send(req)
+		resp, err := c.answer(req)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if err := asError(resp); err != nil {
-			return err
-		}
 		if written > 0 && resp.StatusCode != http.StatusPartialContent {
 			return permanentError{errors.New("the file changed while it was downloaded")}
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -24,6 +25,8 @@ type Local struct {
 	Registry  *fileops.Registry
 	TempDir   string // parent of scratch directories; "" means os.TempDir
 	MaxOutput int64  // in bytes, see [fileops.Runner]; 0: no limit
+
+	made sync.Map // the paths of temporary results
 }
 
 // Texts for [Config] of a server with a Local backend.
@@ -80,22 +83,15 @@ func (l *Local) Open(_ context.Context, file string) (*Content, error) {
 	return &Content{ReadCloser: f, Name: filepath.Base(path), Size: st.Size()}, nil
 }
 
-// scratchName is the name of directories for temporary results, below the directory for them.
-const scratchName = "filewright-mcp-"
-
-// temporary reports whether file is a temporary result.
+// temporary reports whether file is a temporary result of this backend.
 func (l *Local) temporary(file string) bool {
-	dir := l.TempDir
-	if dir == "" {
-		dir = os.TempDir()
-	}
-	rel, err := filepath.Rel(dir, file)
-	return err == nil && filepath.IsLocal(rel) && strings.HasPrefix(rel, scratchName)
+	_, ok := l.made.Load(file)
+	return ok
 }
 
 // Remove implements [Backend].
 func (l *Local) Remove(_ context.Context, file string) error {
-	if !l.temporary(file) {
+	if _, ok := l.made.LoadAndDelete(file); !ok {
 		return fmt.Errorf("%s is not a temporary file", file)
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +128,7 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 	// In the directory of the results, so that they need no copy.
 	parent, pattern := dir, ".filewright-"
 	if c.Temporary {
-		parent, pattern = l.TempDir, scratchName
+		parent, pattern = l.TempDir, "filewright-mcp-"
 	}
 	scratch, err := os.MkdirTemp(parent, pattern)
 	if err != nil {
@@ -152,10 +148,10 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 	results := make([]Result, len(made))
 	for i, m := range made {
 		path := filepath.Join(scratch, m.Name)
-		if !c.Temporary {
-			if path, err = place(path, dir, m.Name, name, i, len(made)); err != nil {
-				return results[:i], err
-			}
+		if c.Temporary {
+			l.made.Store(path, true)
+		} else if path, err = place(path, dir, m.Name, name, i, len(made)); err != nil {
+			return results[:i], err
 		}
 		st, err := os.Stat(path)
 		if err != nil {

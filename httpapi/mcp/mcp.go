@@ -25,6 +25,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -269,8 +270,11 @@ func reporter(ctx context.Context, req *sdk.CallToolRequest) func(float64) {
 	if token == nil {
 		return func(float64) {}
 	}
+	var mu sync.Mutex // an action reports from any goroutine
 	last := 0.0
 	return func(done float64) {
+		mu.Lock()
+		defer mu.Unlock()
 		percent := float64(int(done * 100))
 		if percent <= last {
 			return

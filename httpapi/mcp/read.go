@@ -26,7 +26,9 @@ const sectionSize = 6_000
 func (t *tools) addReadDocument(server *sdk.Server) {
 	readable := false
 	for e := range t.matrix.Entries() {
-		readable = readable || t.waysToRead(e.Format) != nil
+		if readable = t.waysToRead(e.Format) != nil; readable {
+			break
+		}
 	}
 	if !readable {
 		return

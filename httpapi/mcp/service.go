@@ -46,7 +46,9 @@ const (
 func New(o Options) func(*httpapi.Service) httpapi.Extension {
 	return func(svc *httpapi.Service) httpapi.Extension {
 		s := &endpoint{svc, o}
-		handler := sdk.NewStreamableHTTPHandler(s.server, &sdk.StreamableHTTPOptions{
+		// The handler asks for the server of a request more than once.
+		of := func(r *http.Request) *sdk.Server { return r.Context().Value(serverKey{}).(*sdk.Server) }
+		handler := sdk.NewStreamableHTTPHandler(of, &sdk.StreamableHTTPOptions{
 			Stateless: true, MaxRequestBodyBytes: cmp.Or(o.MaxBody, 8<<20), PropagateRequestCancellation: true,
 			// Requests need a key that browsers do not send by themselves, so another site that
 			// reaches this server through a name of its own can do nothing.
@@ -54,10 +56,16 @@ func New(o Options) func(*httpapi.Service) httpapi.Extension {
 		})
 		return httpapi.Extension{OpenAPI: document, Routes: []httpapi.Route{{
 			Method: http.MethodPost, Path: "/mcp",
-			Handler: func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(&patient{ResponseWriter: w}, r) },
+			Handler: func(w http.ResponseWriter, r *http.Request) {
+				r = r.WithContext(context.WithValue(r.Context(), serverKey{}, s.server(r)))
+				handler.ServeHTTP(&patient{ResponseWriter: w}, r)
+			},
 		}}}
 	}
 }
+
+// serverKey is the context key of the server for a request.
+type serverKey struct{}
 
 // A patient writer has no deadline between two events: an operation may take long.
 type patient struct{ http.ResponseWriter }
