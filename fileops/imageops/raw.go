@@ -141,9 +141,9 @@ func (e *Engine) develop(ctx context.Context, job *fileops.Job, boxWidth, boxHei
 	return b, os.Remove(out)
 }
 
-// plainTIFF corrects a TIFF file that LibRaw has written. Its resolution is 300 dots per inch
-// for every camera, and becomes the usual 72 of pictures without one. Its profile is only
-// nearly that of sRGB, and is removed.
+// plainTIFF corrects a TIFF file that LibRaw has written. LibRaw always writes a resolution of
+// 300 dots per inch, which says nothing about the photo; plainTIFF sets 72, the default. It
+// also removes the colour profile, which only approximates sRGB.
 func plainTIFF(b []byte) {
 	order, at := tiffDirectory(b)
 	if order == nil {

@@ -195,7 +195,7 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job) (*message, error) {
 		job.Warn(fileops.WarnEncodingGuessed, "The message does not say how a text is encoded; the encoding was guessed.")
 	}
 	if p.cutOff {
-		job.Warn(fileops.WarnContentDropped, "The message is cut off; the result has what is there.")
+		job.Warn(fileops.WarnContentDropped, "The message is truncated. The result contains only the part that could be read.")
 	}
 	return m, nil
 }

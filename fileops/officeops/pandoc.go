@@ -218,9 +218,9 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	return nil
 }
 
-// withoutPictures makes pandoc read a document and returns the name of a file in work with
-// its structure, in which the description of each picture replaces it: files of the target
-// format cannot contain pictures, only refer to other files.
+// withoutPictures has pandoc parse a document, and replaces each picture with its
+// description, because files of the target format can only refer to pictures. It returns
+// the name of the file in work that holds the resulting JSON tree.
 func (t *task) withoutPictures(ctx context.Context, work, from, in string) (string, error) {
 	const read, plain = "read.json", "plain.json"
 	if err := t.runPandoc(ctx, work, []string{"--sandbox", "--from=" + from, "--to=json", "--output=" + read, in}); err != nil {

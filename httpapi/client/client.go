@@ -154,7 +154,7 @@ type File struct {
 	ErrorMessage string    `json:"error_message"`
 }
 
-// A Warning tells what a result lost.
+// A Warning describes what a result lost.
 type Warning struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
