@@ -288,8 +288,8 @@ func TestOpenAPIActions(t *testing.T) {
 		t.Errorf("actions are %v, want %v", got, names)
 	}
 	choices := list(dig(do, "oneOf"))
-	if len(choices) != len(names) {
-		t.Fatalf("do lists %d actions, want %d", len(choices), len(names))
+	if len(choices) != len(names)+1 || dig(choices[len(names)], "title") != "steps" {
+		t.Fatalf("do lists %d choices, want %d actions and the steps", len(choices), len(names))
 	}
 	asJSON := func(v any) (out any) {
 		b, err := json.Marshal(v)
