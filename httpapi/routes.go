@@ -51,6 +51,7 @@ func (s *Service) routes() []route {
 		{method: "PUT", path: uploadPath + "*part", handler: s.putPart, open: true, noAlias: true},
 
 		{method: "GET", path: "/openapi.json", handler: s.openAPIJSON, open: true, noAlias: true},
+		{method: "GET", path: "/openapi-3.0.json", handler: s.openAPI30, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.yaml", handler: s.openAPIYAML, open: true, noAlias: true},
 		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true},
 	}...)
