@@ -419,7 +419,7 @@ func (d document) addActions(reg *fileops.Registry) {
 		set(get(do, "properties", "action"), "enum", toNode(names))
 		choices = append(choices, map[string]any{
 			"title": stepsAction, "description": "Runs several actions one after the other.",
-			"properties": map[string]any{"action": map[string]any{"const": stepsAction}}, "required": []string{"steps"},
+			"properties": map[string]any{"action": false, "parameters": false}, "required": []string{"steps"},
 		})
 		set(do, "oneOf", toNode(choices))
 	}

@@ -19,7 +19,8 @@ func (d document) shape() {
 }
 
 // splitActions replaces the schema of do, whose branches refine common members, by a union of one
-// schema for each action. Generators cannot refine members, but they know tagged unions.
+// schema for each action, and one for steps. Generators cannot refine members, but they know tagged
+// unions. Steps have no tag, so that the tagged union is a schema of its own.
 func (d document) splitActions() {
 	schemas := get(d.root, "components", "schemas")
 	do := get(schemas, "Do")
@@ -39,20 +40,24 @@ func (d document) splitActions() {
 			set(variant, "description", plain(doc))
 		}
 		props := get(variant, "properties")
+		if action == stepsAction {
+			remove(props, "action")
+			remove(props, "parameters")
+			required := get(variant, "required")
+			required.Content = append(required.Content, toNode("steps"))
+			set(schemas, name, variant)
+			continue
+		}
+		remove(props, "steps")
+		remove(props, "keep")
 		set(props, "action", toNode(map[string]any{"type": "string", "enum": []string{action}, "description": text(do, "properties", "action", "description")}))
-		parameters := get(choice, "properties", "parameters")
+		parameters := plain(get(choice, "properties", "parameters"))
 		target := get(schemas, strings.TrimPrefix(text(parameters, "$ref"), ref("schemas", "")))
-		if parameters == nil {
-			remove(props, "parameters") // the steps have them
+		if len(get(target, "properties").Content) == 0 {
+			remove(props, "parameters")
+			remove(schemas, camel(action)+"Parameters")
 		} else {
-			remove(props, "steps")
-			remove(props, "keep")
-			if len(get(target, "properties").Content) == 0 {
-				remove(props, "parameters")
-				remove(schemas, camel(action)+"Parameters")
-			} else {
-				set(props, "parameters", plain(parameters))
-			}
+			set(props, "parameters", parameters)
 		}
 		for _, r := range elements(get(choice, "required")) {
 			required := get(variant, "required")
@@ -66,7 +71,7 @@ func (d document) splitActions() {
 				remove(p, "default")
 			}
 		}
-		if target != nil && len(elements(get(target, "required"))) == 0 {
+		if len(elements(get(target, "required"))) == 0 {
 			remove(target, "required")
 		}
 		set(schemas, name, variant)
@@ -76,10 +81,15 @@ func (d document) splitActions() {
 	}
 	set(union, "discriminator", toNode(map[string]any{"propertyName": "action"}))
 	set(get(union, "discriminator"), "mapping", mapping)
+	set(union, "description", toNode("One action."))
+	set(schemas, "DoAction", union)
+	both := toNode(map[string]any{"type": "object", "oneOf": []map[string]string{
+		{"$ref": ref("schemas", "DoAction")}, {"$ref": ref("schemas", "Do"+camel(stepsAction))},
+	}})
 	if doc := get(do, "description"); doc != nil {
-		set(union, "description", plain(doc))
+		set(both, "description", plain(doc))
 	}
-	*do = *union
+	*do = *both
 }
 
 // camel returns a name in snake case as a type name: ResetPassword for reset_password.

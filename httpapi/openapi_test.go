@@ -280,29 +280,31 @@ func TestOpenAPIActions(t *testing.T) {
 	t.Parallel()
 	reg := sampleRegistry(t)
 	_, doc := described(t, EnvelopeDual)
-	choices := list(dig(doc, "components", "schemas", "Do", "oneOf"))
+	schemas := dig(doc, "components", "schemas")
+	var kinds []any
+	for _, kind := range []string{"DoAction", "DoSteps"} {
+		kinds = append(kinds, map[string]any{"$ref": "#/components/schemas/" + kind})
+	}
+	if got := dig(schemas, "Do", "oneOf"); !reflect.DeepEqual(got, any(kinds)) {
+		t.Errorf("do lists %v", got)
+	}
+	if got := dig(schemas, "DoSteps", "required"); !reflect.DeepEqual(got, any([]any{"file_keys", "steps"})) {
+		t.Errorf("an operation of several steps requires %v", got)
+	}
+	choices := list(dig(schemas, "DoAction", "oneOf"))
 	names := reg.Names()
-	if len(choices) != len(names)+1 {
-		t.Fatalf("do lists %d choices, want %d actions and the steps", len(choices), len(names))
-	}
-	if got := dig(choices[len(names)], "$ref"); got != "#/components/schemas/DoSteps" {
-		t.Errorf("do refers to %v for steps", got)
-	}
-	if steps := dig(doc, "components", "schemas", "DoSteps"); !reflect.DeepEqual(dig(steps, "required"), any([]any{"file_keys", "steps"})) || dig(steps, "properties", "parameters") != nil {
-		t.Errorf("the schema of steps is %v", steps)
+	if len(choices) != len(names) {
+		t.Fatalf("do lists %d actions, want %d", len(choices), len(names))
 	}
 	for i, name := range names {
 		variant := "Do" + camel(name)
 		if got := dig(choices[i], "$ref"); got != "#/components/schemas/"+variant {
 			t.Errorf("do refers to %v for %s", got, name)
 		}
-		if got := dig(doc, "components", "schemas", "Do", "discriminator", "mapping", name); got != "#/components/schemas/"+variant {
+		if got := dig(schemas, "DoAction", "discriminator", "mapping", name); got != "#/components/schemas/"+variant {
 			t.Errorf("the discriminator refers to %v for %s", got, name)
 		}
 		do := dig(doc, "components", "schemas", variant)
-		if !slices.Contains(list(dig(do, "required")), any("action")) || dig(do, "properties", "steps") != nil {
-			t.Errorf("the schema of %s is %v", name, do)
-		}
 		if got := dig(do, "properties", "action", "enum"); !reflect.DeepEqual(got, any([]any{name})) {
 			t.Errorf("the action of %s is %v", name, got)
 		}
@@ -932,7 +934,10 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	call(404, "GET", "/nowhere", "")
 	call(405, "PUT", "/api/v1/do", "")
 	call(204, "OPTIONS", "/api/v1/do", "", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
+	call(200, "GET", "/api/v1/files/"+good, "")
+	call(400, "GET", "/api/v1/files/"+good+"?wait=soon", "")
 	call(200, "DELETE", "/api/v1/files/"+good, "")
+	call(404, "GET", "/api/v1/files/"+good+"?wait=30s", "")
 	call(404, "DELETE", "/api/v1/files/"+good, "")
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs"} {
 		call(200, "GET", path, "", "Authorization", "")

@@ -14,8 +14,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// stepsAction is the action of an operation of several steps, as the status has it. Requests may
-// name it, as clients that were generated from the OpenAPI document do.
+// stepsAction is the action of an operation of several steps, as the status has it.
 const stepsAction = "steps"
 
 // checkSteps checks the form of the steps of a request, whose action and parameters they replace.
@@ -23,7 +22,7 @@ func checkSteps(steps []stepRequest, action string, parameters map[string]any, m
 	switch {
 	case steps == nil:
 		return nil
-	case strings.TrimSpace(action) != "" && !strings.EqualFold(strings.TrimSpace(action), stepsAction):
+	case strings.TrimSpace(action) != "":
 		return invalid("action", "steps replace action and parameters; send one or the other")
 	case len(parameters) > 0:
 		return invalid("parameters", "steps replace action and parameters; send one or the other")

@@ -49,6 +49,7 @@ type serverConfig struct {
 	dashboard  bool
 	mcp        bool
 	webhooks   webhookConfig
+	urls       urlConfig
 	api        httpapi.Config
 
 	limits      account.Limits // of new accounts
@@ -64,6 +65,7 @@ func (s *serverConfig) register(fs *flagSet) {
 	fs.section("Processing", s.registerProcessing)
 	fs.section("Accounts", s.registerAccounts)
 	fs.section("Webhooks", s.webhooks.register)
+	fs.section("URLs", s.urls.register)
 	fs.section("Logs, metrics and profiles", s.registerMonitoring)
 	fs.section("Cluster", s.cluster.register)
 	s.engines.register(fs)
@@ -198,7 +200,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.api.Limits.InvalidKeys.Burst < 0 {
 		s.api.Limits.InvalidKeys = httpapi.Unlimited()
 	}
-	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "login-ttl": s.sessionTime} {
+	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "url-time": s.urls.time, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "login-ttl": s.sessionTime} {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be positive", name)
 		}
