@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The comparison of pages.
@@ -177,10 +179,11 @@ func letters(ctx context.Context, pdf string) (map[rune]int, error) {
 	return count(words.String()), nil
 }
 
-// count counts the letters and digits of a text.
+// count counts the letters and digits of a text. Presentation forms, ligatures and the like count
+// as the letters that they stand for (Unicode normalization form KC).
 func count(text string) map[rune]int {
 	n := make(map[rune]int)
-	for _, r := range strings.ToLower(text) {
+	for _, r := range strings.ToLower(norm.NFKC.String(text)) {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) {
 			n[r]++
 		}

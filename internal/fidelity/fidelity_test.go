@@ -100,6 +100,16 @@ func TestCompareCropped(t *testing.T) {
 	}
 }
 
+// Presentation forms and ligatures are the letters that they stand for.
+func TestTextForms(t *testing.T) {
+	t.Parallel()
+	forms := strings.Repeat("\uFEE3\uFEAE\uFEA3\uFE92\uFE8E \uFB01re ", 4)
+	part := common(count(forms), count(strings.Repeat("\u0645\u0631\u062D\u0628\u0627 fire ", 4)))
+	if part == nil || *part != 1 {
+		t.Errorf("%v of the letters are found, want all", part)
+	}
+}
+
 // No page is more similar than itself, though the sums over flat areas are rounded.
 func TestMatchRounds(t *testing.T) {
 	t.Parallel()
