@@ -53,6 +53,7 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Forma
 		}
 		choose(boxesParam, model.FormBoxes)
 		choose(picturesParam, model.FormPicture)
+		shrink(job, r.sheets)
 	}
 	d := layout.Document(ctx, r.sheets, r.marks, to == format.DOCX)
 	if err := context.Cause(ctx); err != nil {
@@ -83,6 +84,23 @@ func warnTurned(job *fileops.Job, sheets []*model.Sheet) {
 	}
 	if len(turned) > 0 {
 		job.Warn(fileops.WarnLayoutSimplified, "The text of %s runs sideways or upside down, so it was turned upright.", pageList(turned))
+	}
+}
+
+// largestPage is the largest width and height of a page in Word, in points: 22 inches.
+const largestPage = 1584
+
+// shrink makes pages smaller that are too large for Word, and reports them.
+func shrink(job *fileops.Job, sheets []*model.Sheet) {
+	var large []int
+	for _, s := range sheets {
+		if k := largestPage / max(s.W, s.H); k < 1 {
+			s.Scale(k)
+			large = append(large, s.Number)
+		}
+	}
+	if len(large) > 0 {
+		job.Warn(fileops.WarnLayoutSimplified, "Word has no pages above 22 inches (55.9 cm), so these were made smaller: %s.", pageList(large))
 	}
 }
 
