@@ -33,7 +33,7 @@ func (a *app) newImports(cfg *serverConfig, api *httpapi.Config) (*remote.Import
 	}
 	return remote.NewImports(remote.ImportConfig{
 		Store: a.db.Transfers(), Secrets: api.Secrets, Allow: cfg.urls.allow, Total: cfg.urls.time,
-		Timeout: cfg.runTimeout, Exclusive: cfg.cluster.url == "", Log: a.log,
+		Timeout: cfg.runTimeout, Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Log: a.log,
 	})
 }
 
@@ -48,6 +48,6 @@ func (a *app) newDeliveries(cfg *serverConfig, api *httpapi.Config) (*remote.Del
 	}
 	return remote.NewDeliveries(remote.DeliveryConfig{
 		Store: a.db.Transfers(), Secrets: api.Secrets, Allow: cfg.urls.allow, Total: cfg.urls.time, Retention: keep,
-		Exclusive: cfg.cluster.url == "", Log: a.log,
+		Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Log: a.log,
 	})
 }

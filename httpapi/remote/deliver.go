@@ -54,8 +54,9 @@ type DeliveryConfig struct {
 	Retention time.Duration // of the states of finished deliveries; 0: 7 days
 
 	// Exclusive declares that no other process delivers: deliveries of an earlier process continue at
-	// once.
+	// once. Otherwise they continue when no process has renewed its claim for Lease (0: 30 seconds).
 	Exclusive bool
+	Lease     time.Duration
 
 	Log *slog.Logger // nil discards
 }
@@ -110,7 +111,7 @@ func NewDeliveries(cfg DeliveryConfig) (*Deliveries, error) {
 	d := &Deliveries{cfg: cfg, sealer: sealer, waiting: make(map[string]bool), without: make(map[string]bool)}
 	d.transport = netguard.NewTransport(netguard.Options{Allow: cfg.Allow, TLS: cfg.TLS})
 	d.runner = transfer.NewRunner(transfer.Config{
-		Store: cfg.Store, Kind: kindDelivery, Handler: d, Workers: cfg.Workers, Retention: cfg.Retention, Exclusive: cfg.Exclusive, Log: cfg.Log,
+		Store: cfg.Store, Kind: kindDelivery, Handler: d, Workers: cfg.Workers, Retention: cfg.Retention, Exclusive: cfg.Exclusive, Lease: cfg.Lease, Log: cfg.Log,
 	})
 	return d, nil
 }
