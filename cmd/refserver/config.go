@@ -48,6 +48,7 @@ type serverConfig struct {
 	cluster    clusterConfig
 	dashboard  bool
 	mcp        bool
+	gotenberg  gotenbergConfig
 	webhooks   webhookConfig
 	urls       urlConfig
 	api        httpapi.Config
@@ -86,6 +87,7 @@ func (s *serverConfig) registerNetwork(fs *flagSet) {
 func (s *serverConfig) registerAPI(fs *flagSet) {
 	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard at /dashboard/")
 	fs.BoolVar(&s.mcp, "mcp", true, "serve the Model Context Protocol at /mcp, for agents with an API key")
+	s.gotenberg.register(fs)
 	s.envelope = "dual"
 	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
 	fs.DurationVar(&s.runTimeout, "run-timeout", 10*time.Minute, "maximum `duration` that a client may wait for the result of POST /api/v1/run/ACTION; 0: this endpoint is off")
@@ -209,6 +211,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		if n <= 0 {
 			return fmt.Errorf("--%s must be at least 1", name)
 		}
+	}
+	if err := s.gotenberg.check(s.webhooks.send); err != nil {
+		return err
 	}
 	if s.runTimeout < 0 {
 		return errors.New("--run-timeout must not be negative")

@@ -29,6 +29,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/gotenberg"
 	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/onecall"
 	"github.com/filewright/filewright/httpapi/remote"
@@ -76,6 +77,9 @@ func (c *cli) serve(ctx context.Context, cfg serverConfig) error {
 	handler, closeDashboard, err := app.handler(ctx, &cfg)
 	if err != nil {
 		return err
+	}
+	if app.forms != nil {
+		handler = app.forms.Handler(handler)
 	}
 	srv := &http.Server{
 		Handler:           handler,
@@ -198,6 +202,7 @@ type app struct {
 	hooks      *webhook.Webhooks    // nil: this server sends no webhooks
 	imports    *remote.Imports      // nil: this server does not read from URLs
 	deliveries *remote.Deliveries   // nil: this server does not write to URLs
+	forms      *gotenberg.Routes    // nil: this server has no routes of Gotenberg
 	set        *standard.Set        // nil: this server has no engines
 	cluster    *cluster             // nil: this is the only server
 	workers    *prometheus.GaugeVec // the metric of cluster
@@ -303,6 +308,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	if cfg.mcp {
 		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
 	}
+	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}
