@@ -44,7 +44,7 @@ func convert() fileops.Action {
 		},
 	}}}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		b, err := job.Input().ReadAll(1 << 20)
+		b, err := job.Input().ReadAll(2 << 20)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func join() fileops.Action {
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		var all []byte
 		for _, in := range job.Inputs {
-			b, err := in.ReadAll(1 << 20)
+			b, err := in.ReadAll(2 << 20)
 			if err != nil {
 				return err
 			}

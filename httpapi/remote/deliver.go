@@ -457,6 +457,10 @@ const (
 	codeResultGone = "result_gone" // the result was deleted or has expired
 )
 
+// largeBody is the size from which a server is asked before it gets a body. A server that refuses a
+// request and closes the connection meanwhile would otherwise look unreachable.
+const largeBody = 1 << 20
+
 // put sends a result.
 func (d *Deliveries) put(ctx context.Context, owner string, f *delivery, target httpapi.DeliveryTarget) error {
 	rec, obj, err := d.svc.Uploads().Open(ctx, owner, f.Key)
@@ -491,6 +495,9 @@ func (d *Deliveries) put(ctx context.Context, owner string, f *delivery, target 
 	req.Header.Set("Content-Type", f.Type)
 	req.Header.Set("User-Agent", "Filewright-Delivery")
 	setHeaders(req.Header, target.Headers)
+	if rec.Size >= largeBody {
+		req.Header.Set("Expect", "100-continue")
+	}
 	resp, err := d.transport.RoundTrip(req)
 	if err != nil {
 		return unreachable(ctx, err)

@@ -361,7 +361,7 @@ func TestDeliverToBucket(t *testing.T) {
 	c, err := s3.Client()
 	systest.NoError(t, err)
 	s := place{t.TempDir()}.deliveries(t, httpapi.Config{}, remote.DeliveryConfig{Schedule: soon[:1]}, nil)
-	content := strings.Repeat("to a bucket ", 80_000)
+	content := strings.Repeat("to a bucket ", 87_382)
 	in, empty := s.upload(t, "a.txt", content), s.upload(t, "b.txt", "")
 	var urls []body
 	for _, name := range []string{"dir/a b.md", "empty.md"} {
