@@ -134,6 +134,8 @@ type Limits struct {
 	FileSize    int64         // bytes of one file; 5 TiB
 	Parts       int           // of one upload; 10000
 	Files       int           // per operation; 100
+	Steps       int           // per operation; 10
+	StepFiles   int           // of a later step, unless it takes all files together; 1000
 	Queued      int           // queued items of one account; 10000
 	QueuedTotal int           // queued items of all accounts; 100000, negative: no limit
 	BodyBytes   int64         // of a JSON request; 1 MiB
@@ -213,6 +215,8 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.FileSize, 5<<40)
 	def(&c.Limits.Parts, 10000)
 	def(&c.Limits.Files, 100)
+	def(&c.Limits.Steps, 10)
+	def(&c.Limits.StepFiles, 1000)
 	def(&c.Limits.Queued, 10000)
 	def(&c.Limits.BodyBytes, 1<<20)
 	def(&c.Limits.TaskTime, 30*time.Minute)

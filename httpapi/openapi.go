@@ -409,29 +409,41 @@ func (d document) addActions(reg *fileops.Registry) {
 		if s := d.summary(reg, name); s != "" {
 			choice["description"] = s
 		}
+		choice["required"] = []string{"action"}
 		if len(schema["required"].([]string)) > 0 {
-			choice["required"] = []string{"parameters"}
+			choice["required"] = []string{"action", "parameters"}
 		}
 		choices = append(choices, choice)
 	}
 	if len(names) > 0 {
 		set(get(do, "properties", "action"), "enum", toNode(names))
+		choices = append(choices, map[string]any{
+			"title": stepsAction, "description": "Runs several actions one after the other.",
+			"properties": map[string]any{"action": false, "parameters": false}, "required": []string{"steps"},
+		})
 		set(do, "oneOf", toNode(choices))
 	}
 	// Drop examples of actions that this service does not offer.
 	body := get(d.root, "paths", "/api/v1/do", "post", "requestBody", "content", "application/json")
 	examples := get(body, "examples")
 	for title, example := range maps.Collect(members(examples)) {
-		var req struct {
+		type action struct {
 			Action     string         `yaml:"action"`
 			Parameters map[string]any `yaml:"parameters"`
 		}
-		err := get(example, "value").Decode(&req)
-		if err == nil {
-			_, err = parameters(reg, req.Action).Parse(req.Parameters)
+		var req struct {
+			action `yaml:",inline"`
+			Steps  []action `yaml:"steps"`
 		}
-		if err != nil || !slices.Contains(names, req.Action) {
-			remove(examples, title)
+		err := get(example, "value").Decode(&req)
+		if req.Steps == nil {
+			req.Steps = []action{req.action}
+		}
+		for _, a := range req.Steps {
+			if _, perr := parameters(reg, a.Action).Parse(a.Parameters); err != nil || perr != nil || !slices.Contains(names, a.Action) {
+				remove(examples, title)
+				break
+			}
 		}
 	}
 	if len(examples.Content) == 0 {

@@ -20,7 +20,8 @@ func (d document) shape() {
 }
 
 // splitActions replaces the schema of do, whose branches refine common members, by a union of one
-// schema for each action. Generators cannot refine members, but they know tagged unions.
+// schema for each action, and one for steps. Generators cannot refine members, but they know tagged
+// unions. Steps have no tag, so that the tagged union is a schema of its own.
 func (d document) splitActions() {
 	schemas := get(d.root, "components", "schemas")
 	do := get(schemas, "Do")
@@ -40,6 +41,16 @@ func (d document) splitActions() {
 			set(variant, "description", plain(doc))
 		}
 		props := get(variant, "properties")
+		if action == stepsAction {
+			remove(props, "action")
+			remove(props, "parameters")
+			required := get(variant, "required")
+			required.Content = append(required.Content, toNode("steps"))
+			set(schemas, name, variant)
+			continue
+		}
+		remove(props, "steps")
+		remove(props, "keep")
 		set(props, "action", toNode(map[string]any{"type": "string", "enum": []string{action}, "description": text(do, "properties", "action", "description")}))
 		parameters := plain(get(choice, "properties", "parameters"))
 		target := get(schemas, strings.TrimPrefix(text(parameters, "$ref"), ref("schemas", "")))
@@ -71,10 +82,15 @@ func (d document) splitActions() {
 	}
 	set(union, "discriminator", toNode(map[string]any{"propertyName": "action"}))
 	set(get(union, "discriminator"), "mapping", mapping)
+	set(union, "description", toNode("One action."))
+	set(schemas, "DoAction", union)
+	both := toNode(map[string]any{"type": "object", "oneOf": []map[string]string{
+		{"$ref": ref("schemas", "DoAction")}, {"$ref": ref("schemas", "Do"+camel(stepsAction))},
+	}})
 	if doc := get(do, "description"); doc != nil {
-		set(union, "description", plain(doc))
+		set(both, "description", plain(doc))
 	}
-	*do = *union
+	*do = *both
 }
 
 // camel returns a name in snake case as a type name: ResetPassword for reset_password.

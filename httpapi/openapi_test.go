@@ -280,7 +280,18 @@ func TestOpenAPIActions(t *testing.T) {
 	t.Parallel()
 	reg := sampleRegistry(t)
 	_, doc := described(t, EnvelopeDual)
-	choices := list(dig(doc, "components", "schemas", "Do", "oneOf"))
+	schemas := dig(doc, "components", "schemas")
+	var kinds []any
+	for _, kind := range []string{"DoAction", "DoSteps"} {
+		kinds = append(kinds, map[string]any{"$ref": "#/components/schemas/" + kind})
+	}
+	if got := dig(schemas, "Do", "oneOf"); !reflect.DeepEqual(got, any(kinds)) {
+		t.Errorf("do lists %v", got)
+	}
+	if got := dig(schemas, "DoSteps", "required"); !reflect.DeepEqual(got, any([]any{"file_keys", "steps"})) {
+		t.Errorf("an operation of several steps requires %v", got)
+	}
+	choices := list(dig(schemas, "DoAction", "oneOf"))
 	names := reg.Names()
 	if len(choices) != len(names) {
 		t.Fatalf("do lists %d actions, want %d", len(choices), len(names))
@@ -290,7 +301,7 @@ func TestOpenAPIActions(t *testing.T) {
 		if got := dig(choices[i], "$ref"); got != "#/components/schemas/"+variant {
 			t.Errorf("do refers to %v for %s", got, name)
 		}
-		if got := dig(doc, "components", "schemas", "Do", "discriminator", "mapping", name); got != "#/components/schemas/"+variant {
+		if got := dig(schemas, "DoAction", "discriminator", "mapping", name); got != "#/components/schemas/"+variant {
 			t.Errorf("the discriminator refers to %v for %s", got, name)
 		}
 		do := dig(doc, "components", "schemas", variant)

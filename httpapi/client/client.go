@@ -113,14 +113,33 @@ func asError(resp *http.Response) error {
 
 // A Request asks for an operation.
 type Request struct {
-	Action     string            `json:"action"`
+	Action     string            `json:"action,omitempty"`
 	FileKeys   []string          `json:"file_keys"`
 	Parameters map[string]any    `json:"parameters,omitempty"`
 	Notes      map[string]string `json:"notes,omitempty"` // stored with the operation
 
+	// Steps replace Action and Parameters: the results of a step are the inputs of the next. The
+	// results of all but the last step are deleted unless Keep is set.
+	Steps []Step `json:"steps,omitempty"`
+	Keep  bool   `json:"keep,omitempty"`
+
 	// IdempotencyKey identifies the request: a server that has accepted it answers a repetition
 	// with the same operation. "" means a random key, which makes the client's own repetitions safe.
 	IdempotencyKey string `json:"-"`
+}
+
+// A Step is one action of a [Request] with several steps.
+type Step struct {
+	Action     string         `json:"action"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// A StepState is the state of a step.
+type StepState struct {
+	Action   string `json:"action"`
+	Status   string `json:"status"`     // "queued", "running", "completed" or "failed"
+	Progress int    `json:"progress"`   // percent
+	Files    []File `json:"files_data"` // results of a step before the last, if they are kept
 }
 
 // An Operation is the state of an operation.
@@ -133,6 +152,7 @@ type Operation struct {
 	Created  time.Time         `json:"created_at"`
 	Finished time.Time         `json:"finished_at"`
 	Files    []File            `json:"files_data"`
+	Steps    []StepState       `json:"steps"` // nil for an operation of a single action
 }
 
 // Final reports whether the operation has ended.
