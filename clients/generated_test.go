@@ -21,7 +21,8 @@ var strict = []string{
 	"--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node", "--outDir", "out",
 }
 
-// requests returns bodies of do: each action with its required parameters, and with all parameters.
+// requests returns bodies of do: each action with its required parameters, and with all parameters, and
+// all of them as steps.
 func requests(doc map[string]any) (bodies []map[string]any) {
 	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
 	resolve := func(v any) map[string]any {
@@ -31,18 +32,16 @@ func requests(doc map[string]any) (bodies []map[string]any) {
 		}
 		return m
 	}
-	for _, branch := range resolve(map[string]any{"$ref": "#/components/schemas/Do"})["oneOf"].([]any) {
-		do := resolve(branch)
-		props := do["properties"].(map[string]any)
-		if props["action"] == nil {
-			continue
-		}
+	var steps []any
+	for _, branch := range resolve(map[string]any{"$ref": "#/components/schemas/DoAction"})["oneOf"].([]any) {
+		props := resolve(branch)["properties"].(map[string]any)
 		action := resolve(props["action"])["enum"].([]any)[0]
 		least := map[string]any{"action": action, "file_keys": []any{"k3v7mzq2d5yhw6tcn4xrfa7p2e"}}
 		most := maps.Clone(least)
 		most["notes"] = map[string]any{"a": "b"}
 		bodies = append(bodies, least, most)
 		if props["parameters"] == nil {
+			steps = append(steps, map[string]any{"action": action})
 			continue
 		}
 		params := resolve(props["parameters"])
@@ -55,11 +54,12 @@ func requests(doc map[string]any) (bodies []map[string]any) {
 			}
 		}
 		most["parameters"] = all
+		steps = append(steps, map[string]any{"action": action, "parameters": all})
 		if len(some) > 0 {
 			least["parameters"] = some
 		}
 	}
-	return bodies
+	return append(bodies, map[string]any{"file_keys": []any{"k3v7mzq2d5yhw6tcn4xrfa7p2e"}, "steps": steps, "keep": true})
 }
 
 // sample returns a value of a parameter's type.

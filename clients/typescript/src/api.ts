@@ -114,6 +114,14 @@ export interface paths {
          *     belong to the account, as inputs must. If it is deleted or expires before the operation runs, the item fails with
          *     `input_expired`.
          *
+         *     `steps` replaces `action` and `parameters`: the results of one step are the inputs of the next. An action that processes
+         *     all files together takes all results of the step before. All steps are checked before anything is queued, and `param`
+         *     names the step that does not fit. A file that fails in a step does not enter the next; a step that takes all files
+         *     together then fails. `files_data` has only the results of the last step, with the warnings of all steps. The results
+         *     of the other steps are deleted when the operation is final, unless `keep` is true. Webhooks are as for one action.
+         *     The formats of the files in an archive are not known beforehand: after `extract`, a file that the next step does not
+         *     accept fails with `unsupported_input`.
+         *
          *     `inspect` returns a JSON file about each input, with the keys `format`, `media_type`, `bytes`, `encrypted` and
          *     `metadata`, and one of `pdf`, `document`, `picture`, `media`, `archive` and `text`. docs/inspect.md describes them.
          */
@@ -279,7 +287,7 @@ export interface paths {
          * List supported operations
          * @description With `ext` alone, the response lists the actions for files with this extension. With `action` too, it reports whether the
          *     action is supported, and the valid values of its parameters. With `parameters`, it reports whether the service would
-         *     accept exactly this operation. `limits` has the largest size of a file. `ext` and `action` are case-insensitive, `ext` with or without its dot.
+         *     accept exactly this operation. With `steps` in place of both, it reports whether the service would accept these steps. `limits` has the largest size of a file. `ext` and `action` are case-insensitive, `ext` with or without its dot.
          */
         post: operations["supportedOperation"];
         delete?: never;
@@ -1170,7 +1178,7 @@ export interface components {
             /** @description The key in the request. */
             file_key: components["schemas"]["FileKey"];
         };
-        Do: components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
+        Do: components["schemas"]["DoAction"] | components["schemas"]["DoSteps"];
         OperationCreated: {
             /**
              * Format: uuid
@@ -1186,9 +1194,9 @@ export interface components {
              * @description Key of the operation.
              */
             main_task_id: string;
-            /** @description Name of the action. */
+            /** @description Name of the action; `steps` for an operation of several steps. */
             action: string;
-            /** @description Over all files, in percent. */
+            /** @description Over all files and steps, in percent. */
             progress: number;
             /** @description As given when the operation was created. */
             notes?: {
@@ -1211,6 +1219,23 @@ export interface components {
             download_url?: string;
             /** @description One element for each file, in the order of the inputs, or for each result where there are several. */
             files_data: components["schemas"]["FileStatus"][];
+            /** @description The steps of an operation of several steps, in order. */
+            steps?: {
+                /** @description Name of the action. */
+                action: string;
+                /** @description `completed` if at least one file of the step is completed. A step that never starts is `failed`. */
+                status: components["schemas"]["State"];
+                /** @description Over the files of the step, in percent. */
+                progress: number;
+                /** @description Files of the step; absent until it starts. */
+                count?: {
+                    total: number;
+                    success: number;
+                    failed: number;
+                };
+                /** @description The results of a step before the last, if the operation keeps them. */
+                files_data?: components["schemas"]["FileStatus"][];
+            }[];
         };
         FileStatus: {
             /** @description Of the result if there is one, else of the input. */
@@ -1295,6 +1320,15 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             };
+            /** @description Steps as in the request that creates an operation, in place of `action` and `parameters`. */
+            steps?: {
+                /** @description Name of the action. */
+                action: string;
+                /** @description Parameters of the action. */
+                parameters?: {
+                    [key: string]: unknown;
+                };
+            }[];
         };
         SupportedOperation: {
             /** @description Whether the operation is supported. */
@@ -2553,7 +2587,7 @@ export interface components {
          */
         DoCompress: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "compress";
@@ -2571,7 +2605,7 @@ export interface components {
          */
         DoConvert: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "convert";
@@ -2589,7 +2623,7 @@ export interface components {
          */
         DoExtract: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "extract";
@@ -2607,7 +2641,7 @@ export interface components {
          */
         DoExtractPages: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "extract_pages";
@@ -2625,7 +2659,7 @@ export interface components {
          */
         DoFillForm: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "fill_form";
@@ -2643,7 +2677,7 @@ export interface components {
          */
         DoFlatten: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "flatten";
@@ -2661,7 +2695,7 @@ export interface components {
          */
         DoInspect: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "inspect";
@@ -2679,7 +2713,7 @@ export interface components {
          */
         DoLock: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "lock";
@@ -2697,7 +2731,7 @@ export interface components {
          */
         DoMerge: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "merge";
@@ -2715,7 +2749,7 @@ export interface components {
          */
         DoMetadata: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "metadata";
@@ -2733,7 +2767,7 @@ export interface components {
          */
         DoOcr: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "ocr";
@@ -2751,7 +2785,7 @@ export interface components {
          */
         DoPageNumbers: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "page_numbers";
@@ -2769,7 +2803,7 @@ export interface components {
          */
         DoResetPassword: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "reset_password";
@@ -2787,7 +2821,7 @@ export interface components {
          */
         DoRotate: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "rotate";
@@ -2805,7 +2839,7 @@ export interface components {
          */
         DoSplit: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "split";
@@ -2823,7 +2857,7 @@ export interface components {
          */
         DoThumbnail: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "thumbnail";
@@ -2841,7 +2875,7 @@ export interface components {
          */
         DoUnlock: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "unlock";
@@ -2859,7 +2893,7 @@ export interface components {
          */
         DoWatermark: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "watermark";
@@ -2877,7 +2911,7 @@ export interface components {
          */
         DoZip: {
             /**
-             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "zip";
@@ -2889,6 +2923,31 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * steps
+         * @description Runs several actions one after the other.
+         */
+        DoSteps: {
+            /** @description Keys of completed uploads, or of results of earlier operations. */
+            file_keys: components["schemas"]["FileKey"][];
+            /** @description Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total. */
+            notes?: {
+                [key: string]: string;
+            };
+            /** @description The actions of an operation of several steps, in place of `action` and `parameters`. At most 10, unless the server is configured otherwise. */
+            steps: {
+                /** @description Name of the action. */
+                action: string;
+                /** @description Parameters of the action. */
+                parameters?: {
+                    [key: string]: unknown;
+                };
+            }[];
+            /** @description Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no effect. */
+            keep?: boolean;
+        };
+        /** @description One action. */
+        DoAction: components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
     };
     responses: {
         /** @description The supported operations. */

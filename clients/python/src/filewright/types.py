@@ -17,7 +17,7 @@ class CompressParameters(TypedDict):
 class DoCompress(TypedDict):
     """Makes files smaller."""
     action: Literal["compress"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["CompressParameters"]
@@ -213,7 +213,7 @@ class ConvertParameters(TypedDict):
 class DoConvert(TypedDict):
     """Converts files to other formats, or changes them in their own format."""
     action: Literal["convert"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ConvertParameters"
@@ -231,7 +231,7 @@ class ExtractParameters(TypedDict):
 class DoExtract(TypedDict):
     """Extracts the files of an archive or the attachments of a message."""
     action: Literal["extract"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ExtractParameters"]
@@ -249,7 +249,7 @@ class ExtractPagesParameters(TypedDict):
 class DoExtractPages(TypedDict):
     """Makes a PDF file of chosen pages."""
     action: Literal["extract_pages"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ExtractPagesParameters"
@@ -270,7 +270,7 @@ class FillFormParameters(TypedDict):
 class DoFillForm(TypedDict):
     """Fills in the form fields of a PDF file."""
     action: Literal["fill_form"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "FillFormParameters"
@@ -286,7 +286,7 @@ class FlattenParameters(TypedDict):
 class DoFlatten(TypedDict):
     """Makes form fields and annotations part of the pages."""
     action: Literal["flatten"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["FlattenParameters"]
@@ -302,7 +302,7 @@ class InspectParameters(TypedDict):
 class DoInspect(TypedDict):
     """Describes files as JSON."""
     action: Literal["inspect"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["InspectParameters"]
@@ -322,7 +322,7 @@ class LockParameters(TypedDict):
 class DoLock(TypedDict):
     """Protects files with a password."""
     action: Literal["lock"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "LockParameters"
@@ -340,7 +340,7 @@ class MergeParameters(TypedDict):
 class DoMerge(TypedDict):
     """Joins several files into one."""
     action: Literal["merge"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["MergeParameters"]
@@ -360,7 +360,7 @@ class MetadataParameters(TypedDict):
 class DoMetadata(TypedDict):
     """Changes the metadata of files, such as their title and author."""
     action: Literal["metadata"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["MetadataParameters"]
@@ -382,7 +382,7 @@ class OcrParameters(TypedDict):
 class DoOcr(TypedDict):
     """Makes scanned pages and pictures searchable."""
     action: Literal["ocr"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["OcrParameters"]
@@ -406,7 +406,7 @@ class PageNumbersParameters(TypedDict):
 class DoPageNumbers(TypedDict):
     """Writes page numbers on pages."""
     action: Literal["page_numbers"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["PageNumbersParameters"]
@@ -426,7 +426,7 @@ class ResetPasswordParameters(TypedDict):
 class DoResetPassword(TypedDict):
     """Changes the password of files."""
     action: Literal["reset_password"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ResetPasswordParameters"
@@ -446,7 +446,7 @@ class RotateParameters(TypedDict):
 class DoRotate(TypedDict):
     """Turns pages, pictures and videos."""
     action: Literal["rotate"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "RotateParameters"
@@ -468,7 +468,7 @@ class SplitParameters(TypedDict):
 class DoSplit(TypedDict):
     """Makes several PDF files of the pages of one."""
     action: Literal["split"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["SplitParameters"]
@@ -511,7 +511,7 @@ class ThumbnailParameters(TypedDict):
 class DoThumbnail(TypedDict):
     """Makes a small preview."""
     action: Literal["thumbnail"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ThumbnailParameters"]
@@ -527,7 +527,7 @@ class UnlockParameters(TypedDict):
 class DoUnlock(TypedDict):
     """Removes the password of files."""
     action: Literal["unlock"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "UnlockParameters"
@@ -557,7 +557,7 @@ class WatermarkParameters(TypedDict):
 class DoWatermark(TypedDict):
     """Draws a text or a picture over pages, pictures and videos."""
     action: Literal["watermark"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["WatermarkParameters"]
@@ -575,7 +575,7 @@ class ZipParameters(TypedDict):
 class DoZip(TypedDict):
     """Packs files into a ZIP archive."""
     action: Literal["zip"]
-    """Name of the action."""
+    """Name of the action. Required, unless there are `steps`."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ZipParameters"]
@@ -583,7 +583,31 @@ class DoZip(TypedDict):
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
 
 
-Do: TypeAlias = Union["DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
+DoAction: TypeAlias = Union["DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
+
+
+class DoStepsSteps(TypedDict):
+    action: str
+    """Name of the action."""
+    parameters: NotRequired[dict[str, Any]]
+    """Parameters of the action."""
+
+
+class DoSteps(TypedDict):
+    """Runs several actions one after the other."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    steps: list["DoStepsSteps"]
+    """The actions of an operation of several steps, in place of `action` and `parameters`. At most 10, unless
+    the server is configured otherwise."""
+    keep: NotRequired[bool]
+    """Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no
+    effect."""
+
+
+Do: TypeAlias = Union["DoAction", "DoSteps"]
 
 
 State: TypeAlias = Literal["queued", "running", "completed", "failed"]
@@ -639,6 +663,26 @@ class FileStatus(TypedDict):
     """What is wrong and what to do; only if failed."""
 
 
+class OperationStatusStepsCount(TypedDict):
+    """Files of the step; absent until it starts."""
+    total: int
+    success: int
+    failed: int
+
+
+class OperationStatusSteps(TypedDict):
+    action: str
+    """Name of the action."""
+    status: "State"
+    """`completed` if at least one file of the step is completed. A step that never starts is `failed`."""
+    progress: int
+    """Over the files of the step, in percent."""
+    count: NotRequired["OperationStatusStepsCount"]
+    """Files of the step; absent until it starts."""
+    files_data: NotRequired[list["FileStatus"]]
+    """The results of a step before the last, if the operation keeps them."""
+
+
 class OperationStatus(TypedDict):
     operation_status: "State"
     """`completed` if at least one file is completed, `failed` if all failed or the operation was
@@ -646,9 +690,9 @@ class OperationStatus(TypedDict):
     main_task_id: str
     """Key of the operation."""
     action: str
-    """Name of the action."""
+    """Name of the action; `steps` for an operation of several steps."""
     progress: int
-    """Over all files, in percent."""
+    """Over all files and steps, in percent."""
     notes: NotRequired[dict[str, str]]
     """As given when the operation was created."""
     created_at: str
@@ -659,6 +703,8 @@ class OperationStatus(TypedDict):
     """All results as one ZIP. It needs the API key. Absent before the end, and if there is no result."""
     files_data: list["FileStatus"]
     """One element for each file, in the order of the inputs, or for each result where there are several."""
+    steps: NotRequired[list["OperationStatusSteps"]]
+    """The steps of an operation of several steps, in order."""
 
 
 class UploadSession(TypedDict):

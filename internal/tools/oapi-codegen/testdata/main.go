@@ -47,8 +47,10 @@ func main() {
 		log.Fatalf("complete-upload: %s", complete.Body)
 	}
 
+	var action api.DoAction
+	check(action.FromDoConvert(api.DoConvert{FileKeys: []api.FileKey{s.FileKey}, Parameters: api.ConvertParameters{ConvertTo: "html"}}))
 	var do api.Do
-	check(do.FromDoConvert(api.DoConvert{FileKeys: []api.FileKey{s.FileKey}, Parameters: api.ConvertParameters{ConvertTo: "html"}}))
+	check(do.FromDoAction(action))
 	created, err := c.CreateOperationWithResponse(ctx, nil, do)
 	check(err)
 	if created.JSON200 == nil {
@@ -71,9 +73,12 @@ func main() {
 	}
 
 	for _, body := range os.Args[3:] {
-		var do api.Do
-		check(json.Unmarshal([]byte(body), &do))
-		typed, err := do.ValueByDiscriminator()
+		var action api.DoAction
+		check(json.Unmarshal([]byte(body), &action))
+		typed, err := any(api.DoSteps{}), error(nil)
+		if strings.Contains(body, `"action"`) && !strings.Contains(body, `"steps"`) {
+			typed, err = action.ValueByDiscriminator()
+		}
 		check(err)
 		// Decode once more into the type of the action, which must know all members.
 		v := reflect.New(reflect.TypeOf(typed))
