@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strconv"
@@ -162,6 +164,9 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 	query.Limit++ // one more, to detect a next page
 	resp := listResponse{Operations: []OperationStatus{}}
 	for op, err := range s.tracker.List(r.Context(), query) {
+		if errors.Is(err, fs.ErrNotExist) && query.Before != "" {
+			err = InvalidCursor()
+		}
 		if err != nil {
 			s.fail(w, r, err)
 			return
@@ -173,6 +178,11 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 		resp.Operations = append(resp.Operations, s.Describe(op))
 	}
 	s.reply(w, resp)
+}
+
+// InvalidCursor returns the [Problem] of a query parameter cursor that no previous response had.
+func InvalidCursor() *Problem {
+	return invalid("cursor", "cursor must be the next_cursor of a previous response; its operation may have been deleted since, so start again without it")
 }
 
 // Describe returns the state of an operation as its owner sees it, without the response envelope.
