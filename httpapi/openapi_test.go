@@ -937,7 +937,10 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	call(404, "GET", "/nowhere", "")
 	call(405, "PUT", "/api/v1/do", "")
 	call(204, "OPTIONS", "/api/v1/do", "", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
+	call(200, "GET", "/api/v1/files/"+good, "")
+	call(400, "GET", "/api/v1/files/"+good+"?wait=soon", "")
 	call(200, "DELETE", "/api/v1/files/"+good, "")
+	call(404, "GET", "/api/v1/files/"+good+"?wait=30s", "")
 	call(404, "DELETE", "/api/v1/files/"+good, "")
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs"} {
 		call(200, "GET", path, "", "Authorization", "")

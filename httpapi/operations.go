@@ -118,6 +118,11 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 		p.Param = fmt.Sprintf("file_keys[%d]", len(files))
 		if p.Status == http.StatusNotFound {
 			p.Detail = p.Param + " is not one of your files"
+			if perr := s.pendingError(r.Context(), who.Account, req.FileKeys[len(files)]); perr != nil {
+				param := p.Param
+				p = asProblem(perr)
+				p.Param = param
+			}
 		}
 		return nil, p
 	}

@@ -43,6 +43,7 @@ func (s *Service) routes() []route {
 		{method: "GET", path: "/api/v1/operations", handler: s.listOperations, scope: ScopeRead},
 		{method: "GET", path: "/api/v1/operations/:main_task_id/download", handler: s.downloadResults, scope: ScopeRead},
 		{method: "GET", path: "/api/v1/formats", handler: s.formats, scope: ScopeRead},
+		{method: "GET", path: "/api/v1/files/:file_key", handler: s.fileInfo, scope: ScopeRead},
 		{method: "DELETE", path: "/api/v1/files/:file_key", handler: s.deleteFile, scope: ScopeUpload},
 		{method: "GET", path: "/api/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
 

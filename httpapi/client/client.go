@@ -321,6 +321,37 @@ func (c *Client) Supported(ctx context.Context, ext, action string, parameters m
 	}, repeatable: true}, out)
 }
 
+// An Import is a file that the server reads from a URL.
+type Import struct {
+	URL      string            // such as a presigned GET URL of a bucket
+	FileName string            // "": from the response or the URL
+	Headers  map[string]string // of the request, such as Authorization; sent only to the host of the URL
+}
+
+// Import makes the server read a file from a URL, and returns its key when it is stored. If the file
+// cannot be read, the error is an [*Error] whose Slug says why.
+func (c *Client) Import(ctx context.Context, i Import) (fileKey string, err error) {
+	var f struct {
+		FileKey string `json:"file_key"`
+		State   string `json:"state"`
+		Code    string `json:"error_code"`
+		Message string `json:"error_message"`
+	}
+	body := map[string]any{"url": i.URL, "file_name": i.FileName, "headers": i.Headers, "wait": "50s"}
+	if err := c.call(ctx, request{method: http.MethodPost, path: "/api/v1/import", body: body}, &f); err != nil {
+		return "", err
+	}
+	for f.State == "importing" {
+		if err := c.call(ctx, request{method: http.MethodGet, path: "/api/v1/files/" + url.PathEscape(f.FileKey) + "?wait=50s"}, &f); err != nil {
+			return "", err
+		}
+	}
+	if f.State == "failed" {
+		return "", &Error{Status: http.StatusUnprocessableEntity, Slug: f.Code, Detail: f.Message}
+	}
+	return f.FileKey, nil
+}
+
 // A request describes a call.
 type request struct {
 	method, path string // path with query
