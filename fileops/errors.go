@@ -140,6 +140,7 @@ type ParamError struct {
 	Param   string
 	Reason  string
 	Allowed []string // accepted values, if they can be listed
+	Missing bool     // the parameter is required, but absent
 }
 
 // Error implements error.
@@ -173,8 +174,9 @@ func (e *pathError) message() string {
 // An UnsupportedError reports that no registered action fits a request. It
 // matches errors.ErrUnsupported.
 type UnsupportedError struct {
-	Action string
-	Inputs []format.Format
+	Action  string
+	Inputs  []format.Format
+	Actions []string // names of the actions that accept the inputs, sorted; without inputs, of all actions
 }
 
 // Error implements error.

@@ -104,7 +104,7 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 		}
 	}
 	if len(entries) == 0 {
-		return nil, Params{}, &UnsupportedError{Action: name, Inputs: inputs}
+		return nil, Params{}, &UnsupportedError{Action: name, Inputs: inputs, Actions: r.accepting(inputs)}
 	}
 	if errors.As(near, &unchanged) {
 		e := unchanged.ParamError
@@ -121,6 +121,18 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 		err = &UnsupportedError{Action: name, Inputs: inputs}
 	}
 	return nil, Params{}, err
+}
+
+// accepting returns the names of the actions that accept inputs, sorted.
+func (r *Registry) accepting(inputs []format.Format) (names []string) {
+	for _, a := range r.actions {
+		spec := a.Spec()
+		if len(inputs) == 0 || slices.ContainsFunc(spec.Accepts, func(acc Accept) bool { return acc.covers(inputs) }) {
+			names = append(names, spec.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Schema returns the parameters of an action for a format, merged over all actions of

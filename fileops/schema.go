@@ -225,7 +225,7 @@ func (s Schema) Parse(args Args) (Params, error) {
 		}
 		if v == nil {
 			if d.Required {
-				return Params{}, &ParamError{Param: d.Name, Reason: "is required", Allowed: d.Enum}
+				return Params{}, &ParamError{Param: d.Name, Reason: "is required", Allowed: d.Enum, Missing: true}
 			}
 			if v = d.Default; v == nil {
 				continue
@@ -380,11 +380,12 @@ func (d Param) listed(s string) (string, bool) {
 	if c, ok := d.Aliases[strings.ToLower(s)]; ok {
 		return c, true
 	}
-	i := slices.IndexFunc(d.Enum, func(e string) bool { return strings.EqualFold(e, s) })
-	if i < 0 {
-		return "", false
+	for _, spelling := range []string{s, strings.TrimPrefix(s, ".")} { // an extension may have its dot
+		if i := slices.IndexFunc(d.Enum, func(e string) bool { return strings.EqualFold(e, spelling) }); i >= 0 {
+			return d.Enum[i], true
+		}
 	}
-	return d.Enum[i], true
+	return "", false
 }
 
 // isDefault reports whether a validated value equals the default.

@@ -47,6 +47,9 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, resp)
 		return
 	}
+	if r.Method == http.MethodGet {
+		req.fromNames(r, offered)
+	}
 	a := offered.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
 	resp := capabilityResponse{
 		Supported: a.Supported, Ext: ext, Action: a.Action,
@@ -103,6 +106,22 @@ func (req *capabilityRequest) fromQuery(r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// fromNames adds the parameters that are in the query under their own names, as in
+// ?ext=docx&action=convert&convert_to=pdf. Names that the action does not know are ignored: browsers
+// and proxies add some.
+func (req *capabilityRequest) fromNames(r *http.Request, offered *capability.Matrix) {
+	schema, _ := offered.Registry().Schema(offered.Canonical(req.Action), format.Parse(req.Ext))
+	q := r.URL.Query()
+	for _, p := range schema {
+		if values := q[p.Name]; len(values) > 0 && req.Parameters[p.Name] == nil {
+			if req.Parameters == nil {
+				req.Parameters = make(map[string]any)
+			}
+			req.Parameters[p.Name] = fileops.Text(values[0])
+		}
+	}
 }
 
 // formats answers GET /formats: the whole capability matrix.

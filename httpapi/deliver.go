@@ -66,7 +66,7 @@ func (s *Service) checkDelivery(op *status.Operation, targets []DeliveryTarget) 
 	}
 	d := s.delivery()
 	if d == nil {
-		return problem(http.StatusBadRequest, "invalid_request", "this server does not deliver results; download them").about("deliver")
+		return invalid("deliver", "this server does not deliver results; download them")
 	}
 	return d.CheckDelivery(op, targets)
 }

@@ -78,7 +78,16 @@ func asProblem(err error) *Problem {
 	var param *fileops.ParamError
 	if errors.As(err, &param) {
 		p := problem(http.StatusBadRequest, "unsupported_operation", "%s", param.Error())
+		if param.Missing {
+			p.Slug = "invalid_request"
+		}
 		p.Param, p.Allowed = "parameters."+param.Param, param.Allowed
+		return p
+	}
+	var unsupported *fileops.UnsupportedError
+	if errors.As(err, &unsupported) {
+		p := problem(http.StatusBadRequest, "unsupported_operation", "%s", unsupported.Error())
+		p.Param, p.Allowed = "action", unsupported.Actions
 		return p
 	}
 	if p := asQuotaProblem(err); p != nil {

@@ -12,6 +12,7 @@ type requestInfo struct {
 	id       string
 	who      Principal // zero until authentication
 	started  string    // ID of the operation that the request submitted
+	replayed bool      // repeats a request with the same idempotency key
 	internal bool      // arrived through Service.Internal
 }
 

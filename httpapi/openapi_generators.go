@@ -16,6 +16,7 @@ func (d document) shape() {
 	eachSchema(d.root, isolateReference)
 	eachSchema(d.root, hoistRules)
 	eachSchema(d.root, splitTypes)
+	eachSchema(d.root, openObject)
 }
 
 // splitActions replaces the schema of do, whose branches refine common members, by a union of one
@@ -227,6 +228,20 @@ func splitTypes(n *yaml.Node) {
 	}
 	remove(n, "type")
 	set(n, "oneOf", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: branches})
+}
+
+// openObject says of an object without listed members that it can have any. Some generators give such
+// an object no members.
+func openObject(n *yaml.Node) {
+	if text(n, "type") != "object" {
+		return
+	}
+	for _, key := range []string{"properties", "additionalProperties", "allOf", "oneOf", "required"} {
+		if get(n, key) != nil {
+			return
+		}
+	}
+	set(n, "additionalProperties", toNode(true))
 }
 
 // eachNode calls f for every mapping of a tree.

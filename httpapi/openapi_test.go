@@ -431,6 +431,9 @@ func TestOpenAPIForGenerators(t *testing.T) {
 				if _, ok := m["type"].([]any); ok && !strings.Contains(at, "/example") {
 					t.Errorf("%s: %s has a list of types", version, at)
 				}
+				if strings.HasPrefix(at, "/components/schemas/") && m["type"] != nil && m["default"] != nil && !strings.HasSuffix(at, "/properties") {
+					t.Errorf("%s: %s has a default, which makes it mandatory in generated types", version, at)
+				}
 				for _, key := range []string{"if", "then", "else", "dependentRequired"} {
 					if _, ok := m[key].(map[string]any); ok {
 						t.Errorf("%s: %s has a condition", version, at)

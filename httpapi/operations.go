@@ -43,6 +43,7 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	markReplay(w, infoOf(r).replayed)
 	s.reply(w, doResponse{MainTaskID: op.ID})
 }
 
@@ -77,18 +78,14 @@ func (s *Service) Check(action, fileName string, parameters map[string]any) erro
 				return nil
 			}
 		}
-		return problem(http.StatusBadRequest, "unsupported_operation", "unknown action %q", action).about("action")
+		p := problem(http.StatusBadRequest, "unsupported_operation", "unknown action %q", action)
+		p.Param, p.Allowed = "action", offered.Registry().Names()
+		return p
 	case parameters == nil:
 		return offered.Query(capability.Query{Ext: string(f), Action: action}).Err
 	}
 	_, _, err = offered.Resolve(action, []format.Format{f}, parameters)
 	return err
-}
-
-// about sets the request member that caused the problem.
-func (p *Problem) about(param string) *Problem {
-	p.Param = param
-	return p
 }
 
 func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []byte) (*status.Operation, error) {
@@ -100,7 +97,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 				return nil, err
 			}
 			if time.Since(op.Created) < 24*time.Hour {
-				return s.sameRequest(op, body)
+				return s.sameRequest(r, op, body)
 			}
 		}
 	}
@@ -138,7 +135,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID},
 	}
 	if idem != "" { // without a key nobody can repeat the request
-		op.Fingerprint = s.fingerprints.of(body)
+		op.Fingerprint = s.fingerprints.of(canonical(body))
 	}
 	if req.Steps != nil {
 		err = s.planSteps(r.Context(), op, offered, files, formats, req)
@@ -172,7 +169,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	if stored.ID == op.ID {
 		return stored, nil
 	}
-	return s.sameRequest(stored, body)
+	return s.sameRequest(r, stored, body)
 }
 
 // planAction sets the items and the parameters of an operation of a single action.
@@ -190,11 +187,13 @@ func (s *Service) planAction(ctx context.Context, op *status.Operation, offered 
 
 var errIdempotency = errors.New("idempotency key used twice")
 
-// sameRequest returns an error if another request created op under the same idempotency key.
-func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operation, error) {
-	if !s.fingerprints.match(op.Fingerprint, body) {
+// sameRequest returns an error if a request of another meaning created op under the same idempotency
+// key.
+func (s *Service) sameRequest(r *http.Request, op *status.Operation, body []byte) (*status.Operation, error) {
+	if !s.fingerprints.match(op.Fingerprint, canonical(body)) {
 		return nil, errIdempotency
 	}
+	infoOf(r).replayed = true
 	return op, nil
 }
 

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strconv"
@@ -182,6 +184,9 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 	var resp listResponse
 	var ops []*status.Operation
 	for op, err := range s.tracker.List(r.Context(), query) {
+		if errors.Is(err, fs.ErrNotExist) && query.Before != "" {
+			err = InvalidCursor()
+		}
 		if err != nil {
 			s.fail(w, r, err)
 			return
@@ -198,6 +203,11 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.reply(w, resp)
+}
+
+// InvalidCursor returns the [Problem] of a query parameter cursor that no previous response had.
+func InvalidCursor() *Problem {
+	return invalid("cursor", "cursor must be the next_cursor of a previous response; its operation may have been deleted since, so start again without it")
 }
 
 // Describe returns the state of an operation as its owner sees it, without the response envelope.

@@ -92,6 +92,9 @@ func stepProblem(err error) error {
 	p := asProblem(e.Err)
 	p.Detail = e.Error()
 	p.Param = fmt.Sprintf("steps[%d].%s", e.Step, p.Param)
+	if len(e.Accepts) > 0 {
+		p.Allowed = nil // the action is known: the files do not fit
+	}
 	for _, f := range e.Accepts {
 		p.Allowed = append(p.Allowed, string(f))
 	}

@@ -282,7 +282,7 @@ func TestStepsRefused(t *testing.T) {
 		{`[{"action":"join"}]`, "", "unsupported_operation", "steps[0].action", "step 1 (join) does not accept txt; it accepts md"},
 		{`[` + convert + `,` + convert + `]`, "", "unsupported_operation", "steps[1].action", "step 2 (convert) does not accept md from step 1 (convert); it accepts txt"},
 		{`[` + convert + `,{"action":"fly"}]`, "", "unsupported_operation", "steps[1].action", `step 2 (fly)`},
-		{`[` + convert + `,{"action":"seal"}]`, "", "unsupported_operation", "steps[1].parameters.password", `step 2 (seal): parameter "password"`},
+		{`[` + convert + `,{"action":"seal"}]`, "", "invalid_request", "steps[1].parameters.password", `step 2 (seal): parameter "password"`},
 		{`[{"action":"convert","parameters":{"convert_to":"pdf"}}]`, "", "unsupported_operation", "steps[0].parameters.convert_to", "must be one of: md"},
 	} {
 		st, m := a.steps(t, []string{key}, tt.steps, tt.more)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,12 +55,13 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 	}
 	f, sign, err := s.uploads.Begin(r.Context(), upload.Request{
 		Owner: who.Account, Name: req.FileName, ContentType: req.MimeType, Size: *req.Size, Parts: req.Parts,
-		IdempotencyKey: idem, Fingerprint: fingerprint(body),
+		IdempotencyKey: idem, Fingerprint: fingerprint(canonical(body)),
 	})
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
+	markReplay(w, f.Repeated())
 	base := s.baseURL(r)
 	s.replySession(w, r, f, func(part int) (string, error) {
 		u, err := sign(part)
@@ -294,6 +296,48 @@ func idempotencyKey(r *http.Request) (string, error) {
 		return "", invalid("Idempotency-Key", "the header Idempotency-Key is longer than 255 bytes")
 	}
 	return key, nil
+}
+
+// markReplay marks the response to a repeated request.
+func markReplay(w http.ResponseWriter, replayed bool) {
+	if replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+}
+
+// canonical returns a JSON object in a form that depends only on its meaning: members are sorted, and
+// those that are null are left out, as in requests. Text that is not an object is returned unchanged.
+func canonical(body []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v map[string]any
+	if d.Decode(&v) != nil {
+		return body
+	}
+	b, err := marshal(withoutNull(v))
+	if err != nil {
+		return body
+	}
+	return b
+}
+
+// withoutNull removes the members of objects that are null.
+func withoutNull(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if member == nil {
+				delete(v, name)
+			} else {
+				withoutNull(member)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			withoutNull(element)
+		}
+	}
+	return v
 }
 
 // fingerprint returns the SHA-256 of a request body in hexadecimal.

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,13 +55,37 @@ type messageResponse struct {
 }
 
 type doRequest struct {
-	Action     string            `json:"action"`
-	FileKeys   []string          `json:"file_keys"`
-	Parameters map[string]any    `json:"parameters"`
-	Notes      map[string]string `json:"notes"`
-	Steps      []stepRequest     `json:"steps"` // in place of Action and Parameters
-	Keep       bool              `json:"keep"`  // the results of all steps
-	Deliver    []DeliveryTarget  `json:"deliver"`
+	Action     string           `json:"action"`
+	FileKeys   []string         `json:"file_keys"`
+	Parameters map[string]any   `json:"parameters"`
+	Notes      notes            `json:"notes"`
+	Steps      []stepRequest    `json:"steps"` // in place of Action and Parameters
+	Keep       bool             `json:"keep"`  // the results of all steps
+	Deliver    []DeliveryTarget `json:"deliver"`
+}
+
+// notes are the notes of an operation. An error in one names it.
+type notes map[string]string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *notes) UnmarshalJSON(b []byte) error {
+	var all map[string]any
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	*n = make(notes, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch v := all[name].(type) {
+		case string:
+			(*n)[name] = v
+		case nil: // as if it were absent
+		default:
+			return &json.UnmarshalTypeError{Field: name, Type: reflect.TypeFor[string](), Value: map[reflect.Kind]string{
+				reflect.Float64: "number", reflect.Bool: "bool", reflect.Slice: "array", reflect.Map: "object",
+			}[reflect.TypeOf(v).Kind()]}
+		}
+	}
+	return nil
 }
 
 type stepRequest struct {
@@ -297,8 +324,12 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 	if err := json.Unmarshal(body, v); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
-			got, _, _ := strings.Cut(wrongType.Value, " ") // after the space comes a number of any length
-			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), got)
+			got, number, _ := strings.Cut(wrongType.Value, " ") // the number may have any length
+			want := jsonType(wrongType.Type.Kind().String())
+			if got = jsonType(got); number != "" && len(number) <= 40 {
+				got = number
+			}
+			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, want, got)
 			p.Param = wrongType.Field
 			return nil, p
 		}
@@ -373,16 +404,16 @@ func (s *Service) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return b.Bytes(), err
 }
 
-// jsonType returns the JSON name of a Go kind.
+// jsonType returns the JSON name of a Go kind, or of a kind of value in JSON.
 func jsonType(kind string) string {
 	switch {
 	case kind == "string":
 		return "a string"
 	case kind == "bool":
 		return "true or false"
-	case kind == "slice":
+	case kind == "slice", kind == "array":
 		return "an array"
-	case kind == "map", kind == "struct":
+	case kind == "map", kind == "struct", kind == "object":
 		return "an object"
 	case strings.HasPrefix(kind, "int"):
 		return "a whole number"

@@ -136,23 +136,30 @@ go_toolchain() {
 	)
 }
 
-# go_tools builds the S3 server of the tests, or the release tools, into the build cache of Go.
+# go_tools builds the S3 server and the generator of Go clients for the tests, or the release tools,
+# into the build cache of Go.
 go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
+		(cd "$root/internal/tools/oapi-codegen" && GOFLAGS='' GOWORK=off go tool -n oapi-codegen >/dev/null && GOFLAGS='' GOWORK=off go build github.com/oapi-codegen/runtime/...)
 	elif [ "$mode" = release ]; then
 		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null && GOFLAGS='' GOWORK=off go tool -n cyclonedx-gomod >/dev/null)
 	fi
 }
 
-# axe installs axe-core at the version of the lock file, in the package that uses it.
-axe() {
-	local dir=$root/internal/browsertest
-	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
+# from_npm installs the packages of tests at the versions of their lock files: axe-core for the
+# dashboard (3 MB), and the generators, compilers and linters for clients (180 MB).
+from_npm() {
+	local dir
+	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ]; then
 		return
 	fi
-	echo "Installing: axe-core in internal/browsertest/node_modules"
-	(cd "$dir" && npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/.installed)
+	for dir in internal/browsertest clients/generators; do
+		if ! cmp -s "$root/$dir/package-lock.json" "$root/$dir/node_modules/.installed"; then
+			echo "Installing: packages in $dir/node_modules"
+			(cd "$root/$dir" && npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/.installed)
+		fi
+	done
 }
 
 # sharp has no Debian package. Without it the comparison reports it as missing.
@@ -190,7 +197,7 @@ fi
 beside() {
 	go_toolchain
 	go_tools
-	axe
+	from_npm
 	sharp
 }
 finished() { # exits if no package is missing

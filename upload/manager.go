@@ -374,6 +374,9 @@ func (m *Manager) Begin(ctx context.Context, r Request) (f *File, sign func(part
 		if m.expired(f) {
 			return nil, nil, errExpired("upload")
 		}
+		again := *f
+		again.repeated = true
+		f = &again
 	}
 	if f.direct() {
 		if sign, err = m.directURLs(ctx, f, now); err != nil {

@@ -45,7 +45,13 @@ type File struct {
 	// Expires is when the session or the content expires. For an Expired file it is
 	// when the record is deleted. Zero means never.
 	Expires time.Time
+
+	repeated bool // returned to a repeated request, see Repeated
 }
+
+// Repeated reports whether Manager.Begin returned f to a request with the idempotency key of an
+// earlier request.
+func (f *File) Repeated() bool { return f.repeated }
 
 // A Part records one received part.
 type Part struct {

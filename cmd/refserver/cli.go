@@ -110,7 +110,7 @@ func (c *cli) root() *cobra.Command {
 		},
 	})
 	c.add(root,
-		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), batchRun(c), agents(c),
+		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), checkConformance(c), batchRun(c), agents(c),
 		c.command(spec{use: "version", short: "print the version", run: func(context.Context, []string) error {
 			fmt.Fprintln(c.out, versionLine())
 			return nil

@@ -10,6 +10,7 @@
 //	refserver formats              formats and actions that this host supports
 //	refserver health               check whether the server on this machine is ready
 //	refserver doctor               check the engines
+//	refserver conformance          check any server against the rules of the API
 //	refserver convert IN OUT       convert one file, without a server
 //	refserver completion SHELL     print completions for bash, zsh, fish or PowerShell
 //	refserver version              print the version

@@ -211,7 +211,7 @@ func TestUsage(t *testing.T) {
 	}
 	s.call(t, 400, boss, "GET", operations+"?limit=0", "")
 	s.call(t, 400, boss, "GET", operations+"?status=gone", "")
-	s.call(t, 404, boss, "GET", operations+"?cursor=gone", "")
+	s.call(t, 400, boss, "GET", operations+"?cursor=gone", "")
 }
 
 // A logged-in user calls the same endpoints from a page of the service.

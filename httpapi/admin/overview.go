@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"time"
@@ -73,6 +75,9 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 	limit := query.Limit
 	query.Limit++ // one more, to detect a next page
 	list, err := a.cfg.Operations.Summaries(r.Context(), query)
+	if errors.Is(err, fs.ErrNotExist) && query.Before != "" {
+		return nil, httpapi.InvalidCursor()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -232,6 +232,13 @@ func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *accou
 	limit := query.Limit
 	query.Limit++ // one more, to detect a next page
 	all, err := a.cfg.Webhooks.Deliveries(r.Context(), acct.ID, query)
+	if errors.Is(err, fs.ErrNotExist) && query.Before != "" {
+		// Either the cursor or the webhook does not exist.
+		query.Before, query.Limit = "", 1
+		if _, err = a.cfg.Webhooks.Deliveries(r.Context(), acct.ID, query); err == nil {
+			err = httpapi.InvalidCursor()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -459,7 +459,7 @@ func TestBadRequests(t *testing.T) {
 		param  string
 	}{
 		{"no file", "convert", []field{to}, 400, "invalid_request", "file"},
-		{"no parameter", "convert", []field{file}, 400, "unsupported_operation", "parameters.convert_to"},
+		{"no parameter", "convert", []field{file}, 400, "invalid_request", "parameters.convert_to"},
 		{"bad parameter", "convert", []field{file, {"convert_to", "", "mp3"}}, 400, "unsupported_operation", "parameters.convert_to"},
 		{"bad type", "convert", []field{file, to, {"times", "", "many"}}, 400, "unsupported_operation", "parameters.times"},
 		{"unknown field", "convert", []field{file, to, {"shade", "", "1"}}, 400, "unsupported_operation", "parameters.shade"},

@@ -50,7 +50,7 @@ func TestBadRequests(t *testing.T) {
 		{"unknown action", 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "fold", "file_keys": []string{key}}, nil},
 		{"action not for this file", 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "unlock", "file_keys": []string{key}, "parameters": map[string]any{"password": "x"}}, nil},
 		{"target not for this file", 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": "mp3"}}, nil},
-		{"parameter missing", 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}}, nil},
+		{"parameter missing", 400, "invalid_request", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}}, nil},
 		{"parameter of the wrong type", 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": 7}}, nil},
 		{"unknown parameter", 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": "pdf", "colour": "red"}}, nil},
 		{"size is text", 400, "invalid_request", "POST", "/api/v1/initiate-upload", map[string]any{"file_name": "a", "size": "3", "mime_type": "text/plain"}, nil},
