@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/filewright/filewright/internal/likeness"
 )
@@ -155,10 +156,15 @@ func letters(ctx context.Context, pdf string) (map[rune]int, error) {
 	return likeness.Letters(words.String()), nil
 }
 
+// patience limits the time of a program. With some files, poppler runs for ever.
+const patience = 2 * time.Minute
+
 // output runs a program of poppler. A damaged file is no error: whatever the program prints counts.
 func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(limited, name, args...)
 	cmd.Stdout = &out
 	err := cmd.Run()
 	var exit *exec.ExitError
