@@ -120,15 +120,15 @@ func (s *serverConfig) registerRequestLimits(fs *flagSet) {
 	fs.IntVar(&l.Files, "max-files", 100, "maximum `number` of files of one operation")
 	fs.IntVar(&l.Queued, "max-queued", 10000, "maximum `number` of queued files of one account")
 	fs.IntVar(&l.QueuedTotal, "max-queued-total", 100000, "maximum `number` of queued files of all accounts; negative: unlimited")
-	s.rate = 100
-	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [100]", func(v string) (err error) {
+	s.rate = 1000
+	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [1000]", func(v string) (err error) {
 		s.rate, err = strconv.ParseFloat(v, 64)
 		if err == nil && !(s.rate >= 0) {
 			err = errors.New("must be a number, not negative")
 		}
 		return err
 	})
-	fs.IntVar(&l.Rate.Burst, "rate-burst", 1000, "maximum `number` of requests in a burst with one API key")
+	fs.IntVar(&l.Rate.Burst, "rate-burst", 10_000, "maximum `number` of requests in a burst with one API key")
 	fs.IntVar(&l.InvalidKeys.Burst, "invalid-keys", 50, "maximum `number` of requests with an invalid API key from one address in a burst, and one more each second; negative: unlimited")
 }
 
@@ -363,6 +363,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
+	fs.BoolVar(&e.ProofPrint, "proof-print", false, "print each Word document that is made of a PDF file with LibreOffice, compare it with the file, and keep the look of pages that differ; takes several times as long")
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")
 }
 
