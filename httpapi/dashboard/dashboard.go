@@ -49,6 +49,10 @@ type Config struct {
 	// try everything then shows.
 	OneCall bool
 
+	// Imports reports whether the service has the imports of package remote, which the page to try
+	// everything then offers.
+	Imports bool
+
 	// Connect lists further origins that browsers may upload to, such as the bucket's origin if
 	// uploads go straight there (s3blob.Store.Origin). Pages load nothing from these origins, even
 	// if downloads are redirected.

@@ -14,6 +14,7 @@ import (
 type tryPage struct {
 	Kinds, Families string
 	OneCall         bool
+	Imports         bool
 }
 
 func (d *Dashboard) try(v *visit) error {
@@ -34,7 +35,7 @@ func (d *Dashboard) try(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return d.render(v, http.StatusOK, page{Template: "try", Title: "Try it", Nav: "try", Body: tryPage{string(k), string(f), d.cfg.OneCall}})
+	return d.render(v, http.StatusOK, page{Template: "try", Title: "Try it", Nav: "try", Body: tryPage{string(k), string(f), d.cfg.OneCall, d.cfg.Imports}})
 }
 
 // tryParameters answers GET …/try/parameters?action=convert&ext=docx&convert_to=pdf with the names

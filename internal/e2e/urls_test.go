@@ -8,8 +8,11 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/filewright/filewright/internal/browsertest"
 )
 
 // A store serves one file and takes results, as a bucket does with presigned URLs.
@@ -145,4 +148,35 @@ func TestURLsInCluster(t *testing.T) {
 	if err := worker.stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
+}
+
+// The page to try everything reads a file from a URL.
+func TestDashboardImports(t *testing.T) {
+	t.Parallel()
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--url-allow", "127.0.0.1")
+	bucket := newStore(t)
+	tab := browsertest.Open(t)
+	login(t, s, tab)
+	tab.Go(s.url + "/dashboard/try")
+	refused := tab.Expect("400")
+	tab.Fill("#url", "http://127.0.0.2/table.csv")
+	tab.Click("#fetch")
+	tab.Wait(`document.querySelector("#import-problem .note")?.textContent.includes("non-public address")`)
+	refused()
+	tab.Eval(`document.querySelector("#url").value = ""`, nil) // what was typed stays otherwise
+	tab.Fill("#url", bucket.URL+"/in/table.csv")
+	tab.Click("#fetch")
+	tab.Wait(`document.querySelector("#files .file-name")?.textContent === "table.csv"`)
+	settled(tab)
+	tab.Accessible()
+	choose(tab, "convert_to", "tsv")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed")`)
+	if b := fetchResult(t, s, tab); string(b) != "a\tb\n1\t2\n" {
+		t.Errorf("result %q", b)
+	}
+	if calls := tab.Text("#calls"); !strings.Contains(calls, "/api/v1/import") || strings.Contains(calls, "initiate-upload") {
+		t.Errorf("as curl: %s", calls)
+	}
+	tab.NoProblems()
 }

@@ -20,6 +20,8 @@ export const address = () => `API=${quote(location.origin)}\nKEY=fw_…   # one 
 export const ask = (ext, action) => post("supported-operation", action ? { ext, action } : { ext });
 export const initiate = (request) => post("initiate-upload", request);
 
+export const fetch = (url) => post("import", { url });
+
 export function put(file, urls, length) {
   if (urls.length === 1) return `curl -sS -T ${quote(file.name)} -D - ${quote(urls[0])}`;
   // curl -T from a pipe sends no Content-Length, which buckets require.

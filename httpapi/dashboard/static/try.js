@@ -104,10 +104,11 @@ const title = (action) => titles[action] ?? words(action);
 let files = []; // { file, ext, row, sub, bar, remove, upload }
 let busy = false;
 
-function add(list) {
+/** Adds files that are uploaded later, or the upload of one that the server already has. */
+function add(list, upload = null) {
   if (busy) return;
   for (const file of list) {
-    const item = { file, ext: extension(file.name), upload: null };
+    const item = { file, ext: extension(file.name), upload };
     item.sub = el("div", { className: "file-sub" }, bytes(file.size));
     item.bar = el("progress", { max: 100, value: 0, hidden: true, ariaLabel: `Upload of ${file.name}` });
     item.remove = el("button", { type: "button", className: "button ghost square", title: "Remove" }, icon("x"), el("span", { className: "sr" }, `Remove ${file.name}`));
@@ -130,6 +131,29 @@ function add(list) {
 $("input").addEventListener("change", (event) => {
   add([...event.target.files]);
   event.target.value = "";
+});
+
+// The server reads a file from a URL.
+$("import")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const url = $("url").value.trim();
+  if (busy || !url) return;
+  $("import-problem").replaceChildren();
+  $("fetch").disabled = true;
+  announce("Importing");
+  try {
+    let file = await call("/import", { url });
+    do file = await call(`/files/${encodeURIComponent(file.file_key)}?wait=30s`, undefined, { method: "GET" });
+    while (file.state === "importing");
+    if (file.state === "failed") throw new Error(file.error_message);
+    const nothing = () => {};
+    add([{ name: file.file_name, size: file.size, type: file.mime_type }], { url, state: "done", session: file, pause: nothing, continue: nothing, cancel: nothing });
+    $("url").value = "";
+  } catch (error) {
+    $("import-problem").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", {}, error.message)));
+  } finally {
+    $("fetch").disabled = false;
+  }
 });
 
 // Files can be dropped anywhere on the page.
@@ -642,14 +666,20 @@ function showCalls() {
   const session = first.upload?.session;
   const size = cut(first.file.size);
   step("Set the address and your key", curl.address());
-  if (box.dataset.singleCall === "true") {
+  const imported = first.upload?.url;
+  const single = box.dataset.singleCall === "true" && !files.some((f) => f.upload?.url);
+  if (single) {
     const request = operation?.request ?? { action, parameters: parameters() };
     step("Do everything in one call …", curl.oneCall(request.action, files.map((f) => f.file.name), request.parameters, secrets));
   }
-  step(box.dataset.singleCall === "true" ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
-  step("Start the upload", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
-  step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
-  step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
+  step(single ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
+  if (imported) {
+    step("Import the file", curl.fetch(imported));
+  } else {
+    step("Start the upload", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
+    step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
+    step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
+  }
   step("Start the operation", curl.start(operation?.request ?? { action, file_keys: files.map((f) => f.upload?.session?.file_key ?? "<file_key>"), parameters: parameters() }, secrets));
   step("Get the status", curl.status(operation?.id ?? "<main_task_id>"));
   const result = operation?.status?.files_data.find((f) => f.download_link);
