@@ -202,6 +202,11 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 			return err
 		}
 	}
+	if pg.shot != nil {
+		if err := s.window(ctx, pg.shot); err != nil {
+			return err
+		}
+	}
 	if err := s.load(ctx, pg); err != nil {
 		return err
 	}
@@ -209,6 +214,9 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		return err
 	}
 	progress(0.5)
+	if pg.shot != nil {
+		return s.capture(ctx, pg.shot, path, pg.most)
+	}
 	p := pg.layout.params()
 	if err := s.toFile(ctx, p, path, pg.most); err != nil || pg.layout.pages == "" {
 		return err

@@ -38,6 +38,9 @@ type Config struct {
 	// addresses that clients may not reach, as webhook.NewTransport does. nil: there are none.
 	Outbound http.RoundTripper
 
+	// Refused matches the errors of Outbound for addresses that it refuses. nil: they look like others.
+	Refused error
+
 	// URLs lets clients name files and pages by URLs.
 	URLs bool
 
@@ -76,20 +79,27 @@ func (g *Routes) Extension(svc *httpapi.Service) httpapi.Extension {
 	g.svc = svc
 	var e httpapi.Extension
 	for path, h := range map[string]handler{
-		"libreoffice/convert":       convertOffice,
-		"chromium/convert/html":     convertHTML,
-		"chromium/convert/markdown": convertMarkdown,
-		"pdfengines/merge":          mergePDF,
-		"pdfengines/split":          splitPDF,
-		"pdfengines/convert":        convertPDF,
-		"pdfengines/rotate":         rotatePDF,
-		"pdfengines/encrypt":        encryptPDF,
-		"pdfengines/flatten":        flattenPDF,
-		"pdfengines/optimize":       optimizePDF,
-		"pdfengines/watermark":      markPDF("watermark"),
-		"pdfengines/stamp":          markPDF("stamp"),
-		"pdfengines/metadata/read":  readMetadata,
-		"pdfengines/metadata/write": writeMetadata,
+		"libreoffice/convert":          convertOffice,
+		"chromium/convert/html":        convertHTML,
+		"chromium/convert/markdown":    convertMarkdown,
+		"chromium/convert/url":         convertURL,
+		"chromium/screenshot/html":     screenshot(fromHTML),
+		"chromium/screenshot/markdown": screenshot(fromMarkdown),
+		"chromium/screenshot/url":      screenshot(fromURL),
+		"pdfengines/bookmarks/read":    readBookmarks,
+		"pdfengines/bookmarks/write":   writeBookmarks,
+		"pdfengines/embed":             embedPDF,
+		"pdfengines/merge":             mergePDF,
+		"pdfengines/split":             splitPDF,
+		"pdfengines/convert":           convertPDF,
+		"pdfengines/rotate":            rotatePDF,
+		"pdfengines/encrypt":           encryptPDF,
+		"pdfengines/flatten":           flattenPDF,
+		"pdfengines/optimize":          optimizePDF,
+		"pdfengines/watermark":         markPDF("watermark"),
+		"pdfengines/stamp":             markPDF("stamp"),
+		"pdfengines/metadata/read":     readMetadata,
+		"pdfengines/metadata/write":    writeMetadata,
 	} {
 		e.Routes = append(e.Routes, httpapi.Route{
 			Method: http.MethodPost, Path: prefix + path, Handler: g.serve(h),

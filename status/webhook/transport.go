@@ -9,3 +9,6 @@ import (
 // webhooks: it uses no proxy, and connects only to public addresses and those in allow, whatever a
 // name resolves to.
 func NewTransport(allow []netip.Prefix) http.RoundTripper { return newTransport(allow, nil, 1) }
+
+// ErrNotPublic matches the error of a transport by [NewTransport] for an address that it refuses.
+var ErrNotPublic = errNotPublic
