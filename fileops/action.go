@@ -75,6 +75,11 @@ type Spec struct {
 	// content is not compared with their names, because the action did not make either.
 	Verbatim bool
 
+	// Results maps the format of an input to that of its results, where convert_to does
+	// not name it and it is not the same. The key format.Any is for all other inputs.
+	// See [Spec.ResultFormats].
+	Results map[format.Format]format.Format
+
 	// MaxBytes is the size of the largest input file that the action reads. A [Runner]
 	// rejects larger ones. 0 means that the action has no such limit.
 	MaxBytes int64
@@ -90,6 +95,30 @@ func (s Spec) CheckSize(n int64) error {
 		return nil
 	}
 	return Fail(ErrLimit, nil, "the file has %d bytes, more than the limit of %d for this operation", n, s.MaxBytes)
+}
+
+// ResultFormats returns the formats that results of the action can have for inputs of
+// the given formats and params that [Registry.Resolve] returned for it. It returns nil
+// if that is not known before the run, as for the files in an archive.
+func (s Spec) ResultFormats(inputs []format.Format, params Params) []format.Format {
+	if s.Verbatim {
+		return nil
+	}
+	if to := params.Get("convert_to"); to != "" {
+		return []format.Format{format.Parse(to)}
+	}
+	var out []format.Format
+	for _, f := range inputs {
+		if to, ok := s.Results[f]; ok {
+			f = to
+		} else if to, ok := s.Results[format.Any]; ok {
+			f = to
+		}
+		if !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // An Accept pairs input formats with the parameters that are valid for them:

@@ -38,6 +38,15 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	if req.Steps != nil {
+		resp, err := s.stepsSupported(offered, ext, &req)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		s.reply(w, resp)
+		return
+	}
 	a := offered.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
 	resp := capabilityResponse{
 		Supported: a.Supported, Ext: ext, Action: a.Action,

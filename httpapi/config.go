@@ -134,6 +134,8 @@ type Limits struct {
 	FileSize    int64         // bytes of one file; 5 TiB
 	Parts       int           // of one upload; 10000
 	Files       int           // per operation; 100
+	Steps       int           // per operation; 10
+	StepFiles   int           // of a later step, unless it takes all files together; 1000
 	Queued      int           // queued items of one account; 10000
 	QueuedTotal int           // queued items of all accounts; 100000, negative: no limit
 	BodyBytes   int64         // of a JSON request; 1 MiB
@@ -153,8 +155,8 @@ type Limits struct {
 	MinRate int64
 	Stall   time.Duration
 
-	// Rate limits the requests of one key unless Principal.Rate is set. Zero: 100 per second, burst
-	// 1000.
+	// Rate limits the requests of one key unless Principal.Rate is set. Zero: 1000 per second, burst
+	// 10,000.
 	Rate Rate
 
 	// InvalidKeys limits requests with invalid API keys from one client address (IPv6: one /64
@@ -213,6 +215,8 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.FileSize, 5<<40)
 	def(&c.Limits.Parts, 10000)
 	def(&c.Limits.Files, 100)
+	def(&c.Limits.Steps, 10)
+	def(&c.Limits.StepFiles, 1000)
 	def(&c.Limits.Queued, 10000)
 	def(&c.Limits.BodyBytes, 1<<20)
 	def(&c.Limits.TaskTime, 30*time.Minute)
@@ -226,7 +230,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.MinRate, 16<<10)
 	def(&c.Limits.Stall, 30*time.Second)
 	def(&c.Limits.OverflowWait, 2*time.Second)
-	def(&c.Limits.Rate, Rate{PerSecond: 100, Burst: 1000})
+	def(&c.Limits.Rate, Rate{PerSecond: 1000, Burst: 10_000})
 	def(&c.Limits.InvalidKeys, Rate{PerSecond: 1, Burst: 50})
 	def(&c.Limits.LongPoll, time.Minute)
 	def(&c.Retention.URLs, time.Hour)

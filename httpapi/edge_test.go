@@ -490,6 +490,8 @@ func TestForeignIsUnknown(t *testing.T) {
 		{"GET", "/api/v1/status/{main_task_id}/" + result, task, noTask, nil},
 		{"GET", "/api/v1/operations?cursor={main_task_id}", task, noTask, nil},
 		{"GET", "/v1/biz/status/{main_task_id}", task, noTask, nil},
+		{"GET", "/api/v1/files/{file_key}", input, noFile, nil},
+		{"GET", "/api/v1/files/{file_key}?wait=1s", open, noFile, nil},
 		{"DELETE", "/api/v1/files/{file_key}", input, noFile, nil},
 		{"DELETE", "/api/v1/files/{file_key}", result, noFile, nil},
 		{"DELETE", "/api/v1/files/{file_key}", open, noFile, nil},

@@ -16,10 +16,13 @@ import (
 type Extension struct {
 	Routes []Route
 
-	// OpenAPI describes the routes as YAML. Its "tags", "paths", "webhooks" and "components" are
-	// merged into the service's document, and it may refer to the components there. Responses are
-	// written without their envelope, which the service adds.
+	// OpenAPI describes the routes as YAML. Its "tags", "paths", "webhooks", "components" and
+	// "x-errors" are merged into the service's document, and it may refer to the components there.
+	// Responses are written without their envelope, which the service adds.
 	OpenAPI []byte
+
+	// Files knows files that the extension has accepted but not stored yet; nil: there are none.
+	Files FileSource
 }
 
 // A Route is one endpoint of an [Extension].
@@ -122,6 +125,9 @@ func (d document) merge(source []byte) error {
 			for event, item := range members(part) {
 				err = errors.Join(err, add(get(d.root, "webhooks"), event, item))
 			}
+		case "x-errors": // slugs of problems
+			errors := get(d.root, "x-errors")
+			errors.Content = append(errors.Content, part.Content...)
 		case "components":
 			for kind, all := range members(part) {
 				to := get(d.root, "components", kind)
@@ -133,7 +139,7 @@ func (d document) merge(source []byte) error {
 				}
 			}
 		default:
-			err = fmt.Errorf("unexpected %q; permitted are tags, paths, webhooks and components", name)
+			err = fmt.Errorf("unexpected %q; permitted are tags, paths, webhooks, components and x-errors", name)
 		}
 		if err != nil {
 			return err

@@ -103,7 +103,7 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 			Exclusive:    !cfg.Shared, Lease: cfg.Lease,
 			OnFinal: cfg.OnFinal,
 		},
-		TempDir: cfg.TempDir, MaxOutput: cfg.Limits.Output, Drain: cfg.Limits.Drain, Sweep: cfg.Retention.Sweep, Log: cfg.Log,
+		TempDir: cfg.TempDir, MaxOutput: cfg.Limits.Output, MaxStepFiles: cfg.Limits.StepFiles, Drain: cfg.Limits.Drain, Sweep: cfg.Retention.Sweep, Log: cfg.Log,
 	}
 }
 

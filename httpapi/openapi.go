@@ -37,9 +37,10 @@ var (
 // address.
 const docsBase = "http://localhost:8080"
 
-// openAPI is the API description in three forms. They are rendered once for each catalogue.
+// openAPI is the API description in its forms. They are rendered once for each catalogue.
 type openAPI struct {
 	json, yaml, docs []byte
+	json30           []byte // OpenAPI 3.0
 	policy           string // Content-Security-Policy header of docs
 }
 
@@ -63,12 +64,16 @@ func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extensio
 	d.addRateLimits()
 
 	var o openAPI
-	var b bytes.Buffer
-	if err := writeNode(&b, d.root); err != nil {
+	docs, err := d.page(reg)
+	if err != nil {
+		return openAPI{}, fmt.Errorf("docs: %w", err)
+	}
+	o.docs = docs
+	remove(d.root, "x-actions")
+	d.shape()
+	if o.json, err = d.marshal(); err != nil {
 		return openAPI{}, err
 	}
-	b.WriteByte('\n')
-	o.json = b.Bytes()
 	var y bytes.Buffer
 	enc := yaml.NewEncoder(&y)
 	enc.SetIndent(2)
@@ -76,20 +81,34 @@ func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extensio
 		return openAPI{}, err
 	}
 	o.yaml = y.Bytes()
-	docs, err := d.page(reg)
-	if err != nil {
-		return openAPI{}, fmt.Errorf("docs: %w", err)
+	d.downgrade()
+	if o.json30, err = d.marshal(); err != nil {
+		return openAPI{}, err
 	}
-	o.docs = docs
 	sum := sha256.Sum256([]byte(docsStyle))
 	o.policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	return o, nil
 }
 
+// marshal returns the document as JSON.
+func (d document) marshal() ([]byte, error) {
+	var b bytes.Buffer
+	if err := writeNode(&b, d.root); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
 // openAPIJSON answers GET /openapi.json.
 func (s *Service) openAPIJSON(w http.ResponseWriter, r *http.Request) {
 	serveText(w, r, "application/json", s.offered.Load().openAPI.json)
+}
+
+// openAPI30 answers GET /openapi-3.0.json.
+func (s *Service) openAPI30(w http.ResponseWriter, r *http.Request) {
+	serveText(w, r, "application/json", s.offered.Load().openAPI.json30)
 }
 
 // openAPIYAML answers GET /openapi.yaml.
@@ -357,14 +376,18 @@ func parameters(reg *fileops.Registry, name string) fileops.Schema {
 	return fileops.Merge(all...)
 }
 
-// summary returns the summary of an action.
-func summary(reg *fileops.Registry, name string) string {
+// summary returns the summary of an action: its engine's, or for several engines the document's.
+func (d document) summary(reg *fileops.Registry, name string) string {
+	var all []string
 	for a := range reg.Actions() {
-		if spec := a.Spec(); spec.Name == name && spec.Summary != "" {
-			return spec.Summary
+		if spec := a.Spec(); spec.Name == name && spec.Summary != "" && !slices.Contains(all, spec.Summary) {
+			all = append(all, spec.Summary)
 		}
 	}
-	return ""
+	if common := text(d.root, "x-actions", name); common != "" && len(all) > 1 {
+		return common
+	}
+	return strings.Join(all, " ")
 }
 
 // addActions adds the actions and their parameters.
@@ -375,40 +398,52 @@ func (d document) addActions(reg *fileops.Registry) {
 	var choices []any
 	for _, name := range names {
 		schema := parameters(reg, name).JSONSchema()
-		set(schemas, "Parameters_"+name, toNode(schema))
+		set(schemas, camel(name)+"Parameters", toNode(schema))
 		choice := map[string]any{
 			"title": name,
 			"properties": map[string]any{
 				"action":     map[string]any{"const": name},
-				"parameters": map[string]any{"$ref": ref("schemas", "Parameters_"+name)},
+				"parameters": map[string]any{"$ref": ref("schemas", camel(name)+"Parameters")},
 			},
 		}
-		if s := summary(reg, name); s != "" {
+		if s := d.summary(reg, name); s != "" {
 			choice["description"] = s
 		}
+		choice["required"] = []string{"action"}
 		if len(schema["required"].([]string)) > 0 {
-			choice["required"] = []string{"parameters"}
+			choice["required"] = []string{"action", "parameters"}
 		}
 		choices = append(choices, choice)
 	}
 	if len(names) > 0 {
 		set(get(do, "properties", "action"), "enum", toNode(names))
+		choices = append(choices, map[string]any{
+			"title": stepsAction, "description": "Runs several actions one after the other.",
+			"properties": map[string]any{"action": false, "parameters": false}, "required": []string{"steps"},
+		})
 		set(do, "oneOf", toNode(choices))
 	}
 	// Drop examples of actions that this service does not offer.
 	body := get(d.root, "paths", "/api/v1/do", "post", "requestBody", "content", "application/json")
 	examples := get(body, "examples")
 	for title, example := range maps.Collect(members(examples)) {
-		var req struct {
+		type action struct {
 			Action     string         `yaml:"action"`
 			Parameters map[string]any `yaml:"parameters"`
 		}
-		err := get(example, "value").Decode(&req)
-		if err == nil {
-			_, err = parameters(reg, req.Action).Parse(req.Parameters)
+		var req struct {
+			action `yaml:",inline"`
+			Steps  []action `yaml:"steps"`
 		}
-		if err != nil || !slices.Contains(names, req.Action) {
-			remove(examples, title)
+		err := get(example, "value").Decode(&req)
+		if req.Steps == nil {
+			req.Steps = []action{req.action}
+		}
+		for _, a := range req.Steps {
+			if _, perr := parameters(reg, a.Action).Parse(a.Parameters); err != nil || perr != nil || !slices.Contains(names, a.Action) {
+				remove(examples, title)
+				break
+			}
 		}
 	}
 	if len(examples.Content) == 0 {
@@ -447,8 +482,8 @@ func (d document) addEnvelope(envelope Envelope) {
 				"x-data-repeats-the-others": true,
 			}
 		}
-		set(get(d.root, "components", "schemas"), of+"Response", toNode(response))
-		set(schema, "$ref", toNode(ref("schemas", of+"Response")))
+		set(get(d.root, "components", "schemas"), of+"Envelope", toNode(response))
+		set(schema, "$ref", toNode(ref("schemas", of+"Envelope")))
 	}
 	example := func(v *yaml.Node) {
 		if v == nil || envelope == EnvelopePlain {
@@ -630,7 +665,7 @@ func (d document) page(reg *fileops.Registry) ([]byte, error) {
 		p.Tags = append(p.Tags, tag)
 	}
 	for _, name := range reg.Names() {
-		p.Actions = append(p.Actions, describeAction(reg, name))
+		p.Actions = append(p.Actions, d.describeAction(reg, name))
 	}
 	for _, e := range elements(get(d.root, "x-errors")) {
 		p.Errors = append(p.Errors, docsError{text(e, "slug"), text(e, "status"), prose(text(e, "meaning"))})
@@ -850,8 +885,8 @@ func curl(method, url string, o docsOperation) string {
 }
 
 // describeAction lists the formats that an action accepts, grouped by equal parameters.
-func describeAction(reg *fileops.Registry, name string) docsAction {
-	out := docsAction{Name: name, Doc: summary(reg, name)}
+func (d document) describeAction(reg *fileops.Registry, name string) docsAction {
+	out := docsAction{Name: name, Doc: d.summary(reg, name)}
 	rows := make(map[string]int) // index by parameters
 	seen := make(map[format.Format]bool)
 	for a := range reg.Actions() {

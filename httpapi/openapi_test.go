@@ -43,11 +43,11 @@ func sampleActions() []fileops.Action {
 	pages := fileops.Param{Name: "pages", Doc: "Which pages, as in `1-3,7`.", Pattern: `[0-9,-]+`}
 	level := fileops.Param{Name: "compression_value", Doc: "How hard.", Enum: []string{"recommended_compression", "less_compression"}, Default: "recommended_compression"}
 	return []fileops.Action{
-		act("convert", "office", "Converts <documents> & more.", false, fileops.Schema{fileops.Enum("convert_to", "Target.", "pdf", "odt")}, format.DOCX, format.ODT),
+		act("convert", "office", "Converts documents.", false, fileops.Schema{fileops.Enum("convert_to", "Target.", "pdf", "odt")}, format.DOCX, format.ODT),
 		act("convert", "image", "Converts images.", false, fileops.Schema{fileops.Enum("convert_to", "Target.", "png", "jpg"), dpi, pages}, format.PDF),
 		act("compress", "image", "Makes files smaller.", false, fileops.Schema{level}, format.PDF, format.JPG),
 		act("lock", "pdf", "Protects PDFs.", false, fileops.Schema{fileops.Secret("password", "Opens the result.")}, format.PDF),
-		act("zip", "archive", "Packs files.", true, nil, format.Any),
+		act("zip", "archive", "Packs <files> & more.", true, nil, format.Any),
 	}
 }
 
@@ -227,6 +227,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	t.Parallel()
 	for _, envelope := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
 		_, doc := described(t, envelope)
+		apicheck.ApplyRules(doc)
 		c := jsonschema.NewCompiler()
 		c.DefaultDraft(jsonschema.Draft2020)
 		c.AssertFormat()
@@ -279,27 +280,34 @@ func TestOpenAPIActions(t *testing.T) {
 	t.Parallel()
 	reg := sampleRegistry(t)
 	_, doc := described(t, EnvelopeDual)
-	do := dig(doc, "components", "schemas", "Do")
-	var names []any
-	for _, n := range reg.Names() {
-		names = append(names, n)
+	schemas := dig(doc, "components", "schemas")
+	var kinds []any
+	for _, kind := range []string{"DoAction", "DoSteps"} {
+		kinds = append(kinds, map[string]any{"$ref": "#/components/schemas/" + kind})
 	}
-	if got := dig(do, "properties", "action", "enum"); !reflect.DeepEqual(got, any(names)) {
-		t.Errorf("actions are %v, want %v", got, names)
+	if got := dig(schemas, "Do", "oneOf"); !reflect.DeepEqual(got, any(kinds)) {
+		t.Errorf("do lists %v", got)
 	}
-	choices := list(dig(do, "oneOf"))
+	if got := dig(schemas, "DoSteps", "required"); !reflect.DeepEqual(got, any([]any{"file_keys", "steps"})) {
+		t.Errorf("an operation of several steps requires %v", got)
+	}
+	choices := list(dig(schemas, "DoAction", "oneOf"))
+	names := reg.Names()
 	if len(choices) != len(names) {
 		t.Fatalf("do lists %d actions, want %d", len(choices), len(names))
 	}
-	asJSON := func(v any) (out any) {
-		b, err := json.Marshal(v)
-		systest.NoError(t, err)
-		if out, err = jsonschema.UnmarshalJSON(bytes.NewReader(b)); err != nil {
-			t.Fatal(err)
+	for i, name := range names {
+		variant := "Do" + camel(name)
+		if got := dig(choices[i], "$ref"); got != "#/components/schemas/"+variant {
+			t.Errorf("do refers to %v for %s", got, name)
 		}
-		return out
-	}
-	for i, name := range reg.Names() {
+		if got := dig(schemas, "DoAction", "discriminator", "mapping", name); got != "#/components/schemas/"+variant {
+			t.Errorf("the discriminator refers to %v for %s", got, name)
+		}
+		do := dig(doc, "components", "schemas", variant)
+		if got := dig(do, "properties", "action", "enum"); !reflect.DeepEqual(got, any([]any{name})) {
+			t.Errorf("the action of %s is %v", name, got)
+		}
 		var all []fileops.Schema
 		for a := range reg.Actions() {
 			for _, acc := range a.Spec().Accepts {
@@ -308,12 +316,32 @@ func TestOpenAPIActions(t *testing.T) {
 				}
 			}
 		}
-		want := asJSON(fileops.Merge(all...).JSONSchema())
-		if got := dig(doc, "components", "schemas", "Parameters_"+name); !reflect.DeepEqual(got, want) {
-			t.Errorf("parameters of %s: got %v, want %v", name, got, want)
+		want := fileops.Merge(all...)
+		parameters := dig(doc, "components", "schemas", camel(name)+"Parameters")
+		if len(want) == 0 {
+			if parameters != nil || dig(do, "properties", "parameters") != nil {
+				t.Errorf("%s has parameters", name)
+			}
+			continue
 		}
-		if got := dig(choices[i], "properties", "parameters", "$ref"); got != "#/components/schemas/Parameters_"+name {
-			t.Errorf("do refers to %v for %s", got, name)
+		if got := dig(do, "properties", "parameters", "$ref"); got != "#/components/schemas/"+camel(name)+"Parameters" {
+			t.Errorf("%s refers to %v for its parameters", name, got)
+		}
+		if n := len(dig(parameters, "properties").(map[string]any)); n != len(want) {
+			t.Errorf("%s has %d parameters, want %d", name, n, len(want))
+		}
+		for _, p := range want {
+			got := dig(parameters, "properties", p.Name)
+			if required := slices.Contains(list(dig(parameters, "required")), any(p.Name)); required != p.Required {
+				t.Errorf("%s of %s: required is %v", p.Name, name, required)
+			}
+			// A default would make the member mandatory in generated types.
+			if dig(got, "default") != nil || fmt.Sprint(dig(got, "x-default")) != fmt.Sprint(p.Default) {
+				t.Errorf("%s of %s: default %v, x-default %v, want %v", p.Name, name, dig(got, "default"), dig(got, "x-default"), p.Default)
+			}
+			if !strings.HasPrefix(dig(got, "description").(string), strings.TrimSuffix(p.Doc, ".")) {
+				t.Errorf("%s of %s is described as %v", p.Name, name, dig(got, "description"))
+			}
 		}
 		// Parameters that are valid for one format are valid in the schema of the action.
 		for a := range reg.Actions() {
@@ -321,7 +349,7 @@ func TestOpenAPIActions(t *testing.T) {
 				for _, f := range acc.Formats {
 					s, _ := reg.Schema(name, f)
 					for _, p := range s {
-						listed := list(dig(doc, "components", "schemas", "Parameters_"+name, "properties", p.Name, "enum"))
+						listed := list(dig(doc, "components", "schemas", camel(name)+"Parameters", "properties", p.Name, "enum"))
 						for _, v := range p.Enum {
 							if !slices.Contains(listed, any(v)) {
 								t.Errorf("%s of %s for %s: %q is not in the document", p.Name, name, f, v)
@@ -362,6 +390,88 @@ func TestOpenAPIActions(t *testing.T) {
 	examples := dig(doc, "paths", "/api/v1/do", "post", "requestBody", "content", "application/json", "examples").(map[string]any)
 	if got := slices.Sorted(maps.Keys(examples)); !slices.Equal(got, []string{"compress", "convert", "lock", "zip"}) {
 		t.Errorf("examples are %v", got)
+	}
+}
+
+// Both forms of the document have the shape that generators of clients need.
+func TestOpenAPIForGenerators(t *testing.T) {
+	t.Parallel()
+	for _, envelope := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
+		o, _ := described(t, envelope)
+		for version, form := range map[string][]byte{"3.1.0": o.json, "3.0.3": o.json30} {
+			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(form))
+			systest.NoError(t, err)
+			doc := v.(map[string]any)
+			if doc["openapi"] != version {
+				t.Errorf("the version is %v, want %s", doc["openapi"], version)
+			}
+			names := make(map[string]string)
+			for _, kind := range []string{"schemas", "parameters", "headers", "responses"} {
+				for name := range dig(doc, "components", kind).(map[string]any) {
+					plain := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+					if names[plain] != "" {
+						t.Errorf("%s: the %s %s has the name of one of the %s", version, kind, name, names[plain])
+					}
+					names[plain] = kind
+				}
+			}
+			walk(doc, "", func(at string, m map[string]any) {
+				if strings.Contains(at, "/x-rules") {
+					return
+				}
+				if ref, ok := m["$ref"].(string); ok && dig(doc, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...) == nil {
+					t.Errorf("%s: %s: reference %s leads nowhere", version, at, ref)
+				}
+				props, _ := m["properties"].(map[string]any)
+				for name, p := range props {
+					if _, ok := p.(map[string]any); !ok {
+						t.Errorf("%s: %s: the schema of %s is %v", version, at, name, p)
+					}
+				}
+				if _, ok := m["type"].([]any); ok && !strings.Contains(at, "/example") {
+					t.Errorf("%s: %s has a list of types", version, at)
+				}
+				for _, key := range []string{"if", "then", "else", "dependentRequired"} {
+					if _, ok := m[key].(map[string]any); ok {
+						t.Errorf("%s: %s has a condition", version, at)
+					}
+				}
+				if version != "3.0.3" || strings.HasSuffix(at, "/properties") || strings.Contains(at, "/example") {
+					return
+				}
+				for _, key := range []string{"const", "unevaluatedProperties", "webhooks"} {
+					if m[key] != nil {
+						t.Errorf("%s has %s", at, key)
+					}
+				}
+				if m["$ref"] != nil && len(m) > 1 {
+					t.Errorf("%s has members beside its reference", at)
+				}
+			})
+			// Every request and response in JSON has an example.
+			for path, item := range dig(doc, "paths").(map[string]any) {
+				for _, method := range methods {
+					for status, r := range asMap(dig(item, method, "responses")) {
+						if ref, ok := dig(r, "$ref").(string); ok {
+							r = dig(doc, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+						}
+						needExample(t, fmt.Sprint(version, " ", method, " ", path, " ", status), dig(r, "content"))
+					}
+					needExample(t, fmt.Sprint(version, " request of ", method, " ", path), dig(item, method, "requestBody", "content"))
+				}
+			}
+		}
+	}
+}
+
+func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
+
+func needExample(t *testing.T, where string, content any) {
+	t.Helper()
+	for kind, media := range asMap(content) {
+		if strings.HasSuffix(kind, "json") && dig(media, "example") == nil && dig(media, "examples") == nil {
+			t.Errorf("%s: %s has no example", where, kind)
+		}
 	}
 }
 
@@ -499,7 +609,7 @@ func TestOpenAPIHandlers(t *testing.T) {
 	check, err := apicheck.New(s.offered.Load().openAPI.json)
 	systest.NoError(t, err)
 	for path, contentType := range map[string]string{
-		"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/docs": "text/html; charset=utf-8",
+		"/openapi.json": "application/json", "/openapi-3.0.json": "application/json", "/openapi.yaml": "application/yaml", "/docs": "text/html; charset=utf-8",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -624,7 +734,7 @@ func TestDocsPage(t *testing.T) {
 		t.Errorf("the policy %q does not fit the style", csp)
 	}
 	for _, want := range []string{
-		"BASE=http://files.test\n", "Converts &lt;documents&gt; &amp; more.", "any file", "<code>1-3,7</code>",
+		"BASE=http://files.test\n", "Packs &lt;files&gt; &amp; more.", "Converts files to other formats", "any file", "<code>1-3,7</code>",
 		"<code>files_data[].download_link</code>", "<code>parameters.convert_to</code>", `X-D3-API-Key`,
 	} {
 		if !strings.Contains(page, want) {
@@ -824,9 +934,12 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	call(404, "GET", "/nowhere", "")
 	call(405, "PUT", "/api/v1/do", "")
 	call(204, "OPTIONS", "/api/v1/do", "", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
+	call(200, "GET", "/api/v1/files/"+good, "")
+	call(400, "GET", "/api/v1/files/"+good+"?wait=soon", "")
 	call(200, "DELETE", "/api/v1/files/"+good, "")
+	call(404, "GET", "/api/v1/files/"+good+"?wait=30s", "")
 	call(404, "DELETE", "/api/v1/files/"+good, "")
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi.yaml", "/docs"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs"} {
 		call(200, "GET", path, "", "Authorization", "")
 		call(200, "HEAD", path, "", "Authorization", "")
 	}

@@ -57,7 +57,7 @@ type Submission struct {
 // Submit starts an operation for the caller of an [Extension]'s request, under the rules of POST
 // /do. Pass its error to [Service.Fail].
 func (s *Service) Submit(r *http.Request, sub Submission) (*status.Operation, error) {
-	return s.submit(r, &doRequest{sub.Action, sub.FileKeys, sub.Parameters, sub.Notes}, "", nil)
+	return s.submit(r, &doRequest{Action: sub.Action, FileKeys: sub.FileKeys, Parameters: sub.Parameters, Notes: sub.Notes}, "", nil)
 }
 
 // Check returns the error of POST /do for a file of this name, or nil. With nil parameters it only
@@ -107,6 +107,9 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	if err := req.check(s.cfg.Limits.Files); err != nil {
 		return nil, err
 	}
+	if err := checkSteps(req.Steps, req.Action, req.Parameters, s.cfg.Limits.Steps); err != nil {
+		return nil, err
+	}
 	offered, err := s.known() // one snapshot for the whole request
 	if err != nil {
 		return nil, err
@@ -118,6 +121,11 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 		p.Param = fmt.Sprintf("file_keys[%d]", len(files))
 		if p.Status == http.StatusNotFound {
 			p.Detail = p.Param + " is not one of your files"
+			if perr := s.pendingError(r.Context(), who.Account, req.FileKeys[len(files)]); perr != nil {
+				param := p.Param
+				p = asProblem(perr)
+				p.Param = param
+			}
 		}
 		return nil, p
 	}
@@ -132,14 +140,12 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(body)
 	}
-	params, uploads, err := plan(op, offered, files, formats, req.Parameters)
+	if req.Steps != nil {
+		err = s.planSteps(r.Context(), op, offered, files, formats, req)
+	} else {
+		err = s.planAction(r.Context(), op, offered, files, formats, req.Parameters)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := s.checkUploads(r.Context(), op, offered, files, formats, req.Parameters, uploads); err != nil {
-		return nil, err
-	}
-	if op.Args, err = s.worker.Seal(op.ID, typed(req.Parameters, params)); err != nil {
 		return nil, err
 	}
 	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
@@ -166,6 +172,19 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	return s.sameRequest(stored, body)
 }
 
+// planAction sets the items and the parameters of an operation of a single action.
+func (s *Service) planAction(ctx context.Context, op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) error {
+	params, uploads, err := plan(op, offered, files, formats, args)
+	if err != nil {
+		return err
+	}
+	if err := s.checkUploads(ctx, op, offered, files, formats, args, uploads); err != nil {
+		return err
+	}
+	op.Args, err = s.worker.Seal(op.ID, typed(args, params))
+	return err
+}
+
 var errIdempotency = errors.New("idempotency key used twice")
 
 // sameRequest returns an error if another request created op under the same idempotency key.
@@ -184,20 +203,30 @@ func (s *Service) checkUploads(ctx context.Context, op *status.Operation, offere
 	}
 	args = maps.Clone(args)
 	for name, key := range uploads {
-		recs, err := s.uploads.ReadyAll(ctx, op.Owner, []string{key})
+		f, err := s.parameterFile(ctx, op.Owner, "parameters."+name, key)
 		if err != nil {
-			p := asProblem(err)
-			p.Param = "parameters." + name
-			if p.Status == http.StatusNotFound {
-				p.Detail = p.Param + " is not one of your files"
-			}
-			return p
+			return err
 		}
-		args[name] = fileops.Bytes(recs[0].Name, nil) // only its format matters here
+		args[name] = f
 	}
 	trial := *op
 	_, _, err := plan(&trial, offered, files, formats, args)
 	return err
+}
+
+// parameterFile returns the file that a member of a request names by its key, without its content:
+// only its format matters before the operation runs.
+func (s *Service) parameterFile(ctx context.Context, owner, param, key string) (*fileops.File, error) {
+	recs, err := s.uploads.ReadyAll(ctx, owner, []string{key})
+	if err != nil {
+		p := asProblem(err)
+		p.Param = param
+		if p.Status == http.StatusNotFound {
+			p.Detail = param + " is not one of your files"
+		}
+		return nil, p
+	}
+	return fileops.Bytes(recs[0].Name, nil), nil
 }
 
 // plan sets the items of an operation: one item for all files if the action is joint, else one item
@@ -266,6 +295,7 @@ func checkSize(a fileops.Action, f *upload.File) error {
 
 func (req *doRequest) check(maxFiles int) error {
 	switch {
+	case req.Steps != nil: // see checkSteps
 	case strings.TrimSpace(req.Action) == "":
 		return invalid("action", "action is required, such as convert")
 	case len(req.FileKeys) == 0:

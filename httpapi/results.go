@@ -44,6 +44,7 @@ func (s *Service) ServeResults(w http.ResponseWriter, r *http.Request, op *statu
 
 func (s *Service) serveResults(w http.ResponseWriter, r *http.Request, op *status.Operation, zipped bool) error {
 	w.Header().Set("X-Main-Task-Id", op.ID)
+	op = op.Shown()
 	files, failed, err := s.resultsOf(r.Context(), op)
 	if err != nil {
 		return err

@@ -43,6 +43,7 @@ func (s *Service) routes() []route {
 		{method: "GET", path: "/api/v1/operations", handler: s.listOperations, scope: ScopeRead},
 		{method: "GET", path: "/api/v1/operations/:main_task_id/download", handler: s.downloadResults, scope: ScopeRead},
 		{method: "GET", path: "/api/v1/formats", handler: s.formats, scope: ScopeRead},
+		{method: "GET", path: "/api/v1/files/:file_key", handler: s.fileInfo, scope: ScopeRead},
 		{method: "DELETE", path: "/api/v1/files/:file_key", handler: s.deleteFile, scope: ScopeUpload},
 		{method: "GET", path: "/api/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
 
@@ -51,6 +52,7 @@ func (s *Service) routes() []route {
 		{method: "PUT", path: uploadPath + "*part", handler: s.putPart, open: true, noAlias: true},
 
 		{method: "GET", path: "/openapi.json", handler: s.openAPIJSON, open: true, noAlias: true},
+		{method: "GET", path: "/openapi-3.0.json", handler: s.openAPI30, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.yaml", handler: s.openAPIYAML, open: true, noAlias: true},
 		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true},
 	}...)

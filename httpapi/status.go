@@ -181,6 +181,8 @@ func (s *Service) Describe(op *status.Operation) OperationStatus {
 		OperationStatus: string(op.State), MainTaskID: op.ID, Action: op.Action, Notes: op.Notes,
 		Progress: op.Percent(), CreatedAt: stamp(op.Created), FinishedAt: stamp(op.Finished), FilesData: []FileStatus{},
 	}
+	resp.Steps = s.describeSteps(op)
+	op = op.Shown()
 	for _, it := range op.Items {
 		resp.FilesData = append(resp.FilesData, s.describeItem(it)...)
 	}

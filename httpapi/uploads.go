@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"mime"
 	"net/http"
 	"net/url"
@@ -272,7 +274,13 @@ func (s *Service) completeUpload(w http.ResponseWriter, r *http.Request) {
 // deleteFile answers DELETE /files/<file_key>.
 func (s *Service) deleteFile(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("file_key")
-	if err := s.uploads.Delete(r.Context(), principal(r).Account, key); err != nil {
+	err := s.uploads.Delete(r.Context(), principal(r).Account, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		if perr := s.dropPending(r.Context(), principal(r).Account, key); !errors.Is(perr, fs.ErrNotExist) {
+			err = perr
+		}
+	}
+	if err != nil {
 		s.fail(w, r, err)
 		return
 	}

@@ -56,6 +56,13 @@ type doRequest struct {
 	FileKeys   []string          `json:"file_keys"`
 	Parameters map[string]any    `json:"parameters"`
 	Notes      map[string]string `json:"notes"`
+	Steps      []stepRequest     `json:"steps"` // in place of Action and Parameters
+	Keep       bool              `json:"keep"`  // the results of all steps
+}
+
+type stepRequest struct {
+	Action     string         `json:"action"`
+	Parameters map[string]any `json:"parameters"`
 }
 
 type doResponse struct {
@@ -66,6 +73,7 @@ type capabilityRequest struct {
 	Ext        string         `json:"ext"`
 	Action     string         `json:"action"`
 	Parameters map[string]any `json:"parameters"`
+	Steps      []stepRequest  `json:"steps"` // in place of Action and Parameters
 }
 
 type capabilityResponse struct {
@@ -98,6 +106,18 @@ type OperationStatus struct {
 	FinishedAt      time.Time         `json:"finished_at,omitzero"`
 	DownloadURL     string            `json:"download_url,omitempty"` // all results as one ZIP
 	FilesData       []FileStatus      `json:"files_data"`
+	Steps           []StepStatus      `json:"steps,omitempty"`
+}
+
+// StepStatus is an element of the steps of an operation.
+type StepStatus struct {
+	Action   string     `json:"action"`
+	Status   string     `json:"status"`
+	Progress int        `json:"progress"`
+	Count    *taskCount `json:"count,omitempty"` // files of the step, once it has started
+
+	// FilesData has the results of a step before the last if they are kept.
+	FilesData []FileStatus `json:"files_data,omitempty"`
 }
 
 // FileStatus is an element of files_data: a result, or an input that has no result yet.

@@ -114,6 +114,7 @@ func (s *MemStore) Create(_ context.Context, op *Operation) (*Operation, error) 
 			m.items[i].due = now // the submitter's clock is ahead
 		}
 	}
+	m.op.Begin()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +246,7 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 		s.claims[worker] = make(map[Ref]*memOp)
 	}
 	s.claims[worker][ref] = m
-	m.op.State = Rollup(m.op.Items, m.op.Cancelled)
+	m.op.State = m.op.Rollup()
 
 	op := m.op
 	op.Items = nil
@@ -314,9 +315,13 @@ func (s *MemStore) Finish(_ context.Context, c *Claim, o Outcome) (*Operation, e
 	it.Progress = max(it.Progress, c.Item.Progress)
 	*it, st.due = o.Apply(*it, m.op.Cancelled, now)
 	s.unclaim(c.Ref, st)
+	fresh := m.op.Advance(o.Next, now)
+	for range fresh {
+		m.items = append(m.items, memItem{due: now})
+	}
 	s.settle(m, now)
 	op := m.op
-	if !op.State.Final() {
+	if !op.State.Final() && fresh == nil {
 		op.Items = nil
 	}
 	return op.Clone(), nil
@@ -324,7 +329,7 @@ func (s *MemStore) Finish(_ context.Context, c *Claim, o Outcome) (*Operation, e
 
 // settle updates the operation's state from its items.
 func (s *MemStore) settle(m *memOp, now time.Time) {
-	if m.op.State = Rollup(m.op.Items, m.op.Cancelled); !m.op.State.Final() {
+	if m.op.State = m.op.Rollup(); !m.op.State.Final() {
 		return
 	}
 	m.op.Finished, m.op.Args = now, nil

@@ -20,6 +20,14 @@
 // process shuts down cleanly, or if its claim lapses. Progress never runs backwards,
 // and an operation that has started is never Queued again.
 //
+// # Several steps
+//
+// An operation may have several steps (see [Step]). When the last item of a step is
+// final, the same transaction stores the items of the next step, whose inputs are the
+// results of the step. So a finished step is never repeated.
+//
+// # Attempts
+//
 // Failed attempts count against the item's limit. If the worker died instead, that is a
 // restart, which is counted separately. If the work lacked a resource, such as the disk
 // or the network, the attempt does not count: the item waits, and its Waiting holds the
@@ -55,11 +63,15 @@ type Operation struct {
 	Owner  string // account it belongs to
 	Action string
 
+	// Steps are the actions of an operation of several steps; nil if there is only
+	// Action. The results of a step are the inputs of the next.
+	Steps []Step
+
 	// Args are the parameters, as the submitter encoded them; opaque to this package.
 	// They are erased (nil) when the operation is final.
 	Args  []byte
 	Notes map[string]string
-	State State // see Rollup
+	State State // see Operation.Rollup
 	Items []Item
 
 	// IdempotencyKey makes it safe to repeat a submission: see [Store.Create].
@@ -92,25 +104,12 @@ func (op *Operation) Clone() *Operation {
 	c := *op
 	c.Args = slices.Clone(op.Args)
 	c.Notes = maps.Clone(op.Notes)
+	c.Steps = slices.Clone(op.Steps)
 	c.Items = make([]Item, len(op.Items))
 	for i, it := range op.Items {
 		c.Items[i] = it.clone()
 	}
 	return &c
-}
-
-// Percent returns the mean progress of the items in percent. A final item counts as
-// 100, even if it failed.
-func (op *Operation) Percent() int {
-	total := 0.0
-	for _, it := range op.Items {
-		if it.State.Final() {
-			total++
-		} else {
-			total += it.Progress
-		}
-	}
-	return int(100 * total / float64(max(1, len(op.Items))))
 }
 
 // An Item is a unit of an operation with a status of its own: one input file,
@@ -280,6 +279,14 @@ type Outcome struct {
 	// Suspect reports that the item itself may have killed its worker or engine. After
 	// two such attempts a tracker runs the item alone.
 	Suspect bool
+
+	// Next makes the items of the next step if this outcome ends a step of an operation
+	// of several steps; see [Operation.Advance]. Of the items, only Queue, Inputs and
+	// Error count: an item with an Error fails at once. Finish calls Next inside its
+	// transaction, perhaps several times, so Next must be quick, change nothing and
+	// give the same items for the same operation. Without Next the operation ends after
+	// the current step. A [Tracker] sets Next from its [Config].
+	Next func(op *Operation) []Item
 }
 
 // Apply returns the running item with the outcome applied and, if it is Queued again,
@@ -377,8 +384,10 @@ type Store interface {
 	Heartbeat(ctx context.Context, worker string, lease time.Duration, progress map[Ref]float64) (stop []Ref, err error)
 
 	// Finish applies the outcome to a claimed item (see Outcome.Apply) and updates the
-	// operation's state, in one transaction. It returns the operation, with its Items
-	// only if it is now final. Progress in c.Item is recorded if it exceeds the stored
+	// operation's state, in one transaction. If that ends a step of several, the same
+	// transaction stores the items of the next (see Operation.Advance), due at once. It
+	// returns the operation, with its Items only if it is now final or a step has
+	// started. Progress in c.Item is recorded if it exceeds the stored
 	// value. If the claim is no longer live, Finish records nothing and fails with
 	// ErrLost.
 	Finish(ctx context.Context, c *Claim, o Outcome) (*Operation, error)

@@ -112,6 +112,10 @@ type Config struct {
 	MaxQueued         int
 	MaxQueuedPerOwner int
 
+	// Next makes the items of the next step of an operation of several steps; see
+	// [Outcome.Next]. nil: such operations end after their first step.
+	Next func(op *Operation) []Item
+
 	// OnFinal, if not nil, is called when this process makes an operation final. It
 	// delays the next item of the queue until it returns. It is called at most once:
 	// not again if the process dies before or during the call.
@@ -246,6 +250,7 @@ func (t *Tracker) Submit(ctx context.Context, op Operation) (*Operation, error) 
 	for i, it := range op.Items {
 		op.Items[i] = Item{Queue: it.Queue, Inputs: it.Inputs, State: Queued}
 	}
+	op.Begin()
 
 	if err := t.reserve(ctx, op.Owner, len(op.Items)); err != nil {
 		return nil, err
@@ -256,16 +261,35 @@ func (t *Tracker) Submit(ctx context.Context, op Operation) (*Operation, error) 
 	if err != nil {
 		return nil, fmt.Errorf("submit: %w", err)
 	}
-	if n, ok := t.cfg.Dispatcher.(Notifier); ok && isNew {
-		items := make([]PendingItem, len(got.Items))
-		for i, it := range got.Items {
-			items[i] = PendingItem{
-				Ref: Ref{got.ID, i}, Queue: it.Queue, Owner: got.Owner, Created: got.Created, Since: got.Created,
-			}
-		}
-		n.Notify(items)
+	if isNew {
+		t.notify(got, got.Items, 0)
 	}
 	return got, nil
+}
+
+// notify passes new items of op, the first of which has the given index, to the
+// dispatcher. It returns the number of queued items.
+func (t *Tracker) notify(op *Operation, items []Item, first int) (queued int) {
+	var pending []PendingItem
+	for i, it := range items {
+		if it.State == Queued {
+			pending = append(pending, PendingItem{
+				Ref: Ref{op.ID, first + i}, Queue: it.Queue, Owner: op.Owner, Created: op.Created, Since: op.Created,
+			})
+		}
+	}
+	if n, ok := t.cfg.Dispatcher.(Notifier); ok {
+		n.Notify(pending)
+	}
+	return len(pending)
+}
+
+// advanced notifies the dispatcher if the end of an item has started a step of op.
+func (t *Tracker) advanced(op *Operation, item int) {
+	if step := op.Step(); !op.State.Final() && len(op.Items) > 0 && step > op.StepOf(item) {
+		items, first := op.ItemsOf(step)
+		t.gauge.add(op.Owner, t.notify(op, items, first))
+	}
 }
 
 // Get returns an operation of owner. It fails with fs.ErrNotExist if there is no such
@@ -695,7 +719,7 @@ func (t *Tracker) Rescued() int64 { return t.rescued.Load() }
 func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o Outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.logOf(c).Error("handler panicked", "action", c.Op.Action, "panic", r, "stack", string(debug.Stack()))
+			t.logOf(c).Error("handler panicked", "action", c.Op.ActionOf(c.Index), "panic", r, "stack", string(debug.Stack()))
 			o = Outcome{Error: &Error{CodeInternal, "processing failed unexpectedly"}}
 		}
 	}()
@@ -740,6 +764,7 @@ func (t *Tracker) retryUntil(ctx context.Context, since time.Time, f func(contex
 // finish records the outcome of an attempt.
 func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) error {
 	c.Item.Progress = max(c.Item.Progress, a.value())
+	o.Next = t.cfg.Next
 	since := time.Now()
 	var op *Operation
 	var err error
@@ -787,6 +812,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	if final {
 		t.ended(ctx, op)
 	}
+	t.advanced(op, c.Index)
 	if it.State == Queued {
 		t.gauge.requeued(op.Owner)
 		return &RetryError{After: o.RetryAfter}
@@ -860,7 +886,9 @@ func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err erro
 			return n, err
 		}
 		t.gauge.started(it.Owner)
-		op, err := t.cfg.Store.Finish(context.WithoutCancel(ctx), c, Outcome{Error: &Error{CodeTimeout, "waited for longer than " + t.cfg.QueueTimeout.String() + " to be processed"}})
+		op, err := t.cfg.Store.Finish(context.WithoutCancel(ctx), c, Outcome{
+			Error: &Error{CodeTimeout, "waited for longer than " + t.cfg.QueueTimeout.String() + " to be processed"}, Next: t.cfg.Next,
+		})
 		if errors.Is(err, ErrLost) {
 			continue
 		}
@@ -872,6 +900,7 @@ func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err erro
 		if op.State.Final() {
 			t.ended(ctx, op)
 		}
+		t.advanced(op, it.Index)
 	}
 	return n, nil
 }

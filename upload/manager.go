@@ -259,6 +259,10 @@ type Request struct {
 	Size        int64  // bytes
 	Parts       int    // 0 means 1
 
+	// Key is for [Manager.Receive] only: the key of the file, chosen by the caller, see
+	// [Manager.Add]. "" means a new key.
+	Key string
+
 	// IdempotencyKey, if not empty, makes the same request of the same owner within 24
 	// hours return the same session. Fingerprint identifies the request; "" means a
 	// fingerprint of the fields above.

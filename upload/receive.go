@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -13,7 +14,9 @@ const receiveStep = 64 << 20
 
 // Receive stores a file that arrives as a whole in r, without a session. The name, the
 // content type and the owner are those of the request. Its Size is the number of bytes
-// in r, or -1 if that is unknown; Parts and IdempotencyKey are ignored.
+// in r, or -1 if that is unknown; Parts and IdempotencyKey are ignored. If a file with
+// its Key exists, in whatever state, the error matches fs.ErrExist, and that file does
+// not change.
 //
 // Receive collects the bytes in Options.TempDir before it stores them, so that a body
 // that ends early leaves nothing behind and memory does not grow with the file. The file
@@ -44,8 +47,22 @@ func (m *Manager) Receive(ctx context.Context, r Request, body io.Reader) (*File
 	if err != nil {
 		return nil, err
 	}
+	if r.Key != "" {
+		// Another process may be receiving the same file.
+		unlock, err := m.lock(ctx, r.Key)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		switch _, err := m.get(ctx, "", r.Key); {
+		case err == nil:
+			return nil, fmt.Errorf("receive file: %w", fs.ErrExist)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
 	return m.addFile(ctx, File{
-		Owner: r.Owner, Name: r.Name, ContentType: r.ContentType, Size: n, UploadID: id, Parts: 1, ETag: etag,
+		Key: r.Key, Owner: r.Owner, Name: r.Name, ContentType: r.ContentType, Size: n, UploadID: id, Parts: 1, ETag: etag,
 	}, nil, spool.Name())
 }
 

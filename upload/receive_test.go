@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -105,4 +106,32 @@ func nothing(t *testing.T, store *upload.MemStore, dir string) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("scratch files %v, %v", left, err)
 	}
+}
+
+// A file that is received under a chosen key is never replaced by another one.
+func TestReceiveKey(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{}, func(t *testing.T, e *env) {
+		key := upload.KeyOf([16]byte{1, 2, 3})
+		r := upload.Request{Owner: "alice", Name: "a.txt", Size: -1, Key: key}
+		f, err := e.Receive(t.Context(), r, strings.NewReader("first"))
+		systest.NoError(t, err)
+		if f.Key != key {
+			t.Errorf("key is %s, want %s", f.Key, key)
+		}
+		if _, err := e.Receive(t.Context(), r, strings.NewReader("second")); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("second file: error is %v, want fs.ErrExist", err)
+		}
+		_, obj, err := e.Open(t.Context(), "alice", key)
+		systest.NoError(t, err)
+		b, err := io.ReadAll(blob.NewReader(obj))
+		systest.NoError(t, errors.Join(err, obj.Close()))
+		if string(b) != "first" {
+			t.Errorf("content is %q", b)
+		}
+		r.Key = "../../etc/passwd"
+		if _, err := e.Receive(t.Context(), r, strings.NewReader("third")); !errors.Is(err, upload.ErrInvalid) {
+			t.Errorf("invalid key: error is %v", err)
+		}
+	})
 }

@@ -50,6 +50,7 @@ type serverConfig struct {
 	mcp        bool
 	gotenberg  gotenbergConfig
 	webhooks   webhookConfig
+	urls       urlConfig
 	api        httpapi.Config
 
 	limits      account.Limits // of new accounts
@@ -65,6 +66,7 @@ func (s *serverConfig) register(fs *flagSet) {
 	fs.section("Processing", s.registerProcessing)
 	fs.section("Accounts", s.registerAccounts)
 	fs.section("Webhooks", s.webhooks.register)
+	fs.section("URLs", s.urls.register)
 	fs.section("Logs, metrics and profiles", s.registerMonitoring)
 	fs.section("Cluster", s.cluster.register)
 	s.engines.register(fs)
@@ -118,15 +120,15 @@ func (s *serverConfig) registerRequestLimits(fs *flagSet) {
 	fs.IntVar(&l.Files, "max-files", 100, "maximum `number` of files of one operation")
 	fs.IntVar(&l.Queued, "max-queued", 10000, "maximum `number` of queued files of one account")
 	fs.IntVar(&l.QueuedTotal, "max-queued-total", 100000, "maximum `number` of queued files of all accounts; negative: unlimited")
-	s.rate = 100
-	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [100]", func(v string) (err error) {
+	s.rate = 1000
+	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [1000]", func(v string) (err error) {
 		s.rate, err = strconv.ParseFloat(v, 64)
 		if err == nil && !(s.rate >= 0) {
 			err = errors.New("must be a number, not negative")
 		}
 		return err
 	})
-	fs.IntVar(&l.Rate.Burst, "rate-burst", 1000, "maximum `number` of requests in a burst with one API key")
+	fs.IntVar(&l.Rate.Burst, "rate-burst", 10_000, "maximum `number` of requests in a burst with one API key")
 	fs.IntVar(&l.InvalidKeys.Burst, "invalid-keys", 50, "maximum `number` of requests with an invalid API key from one address in a burst, and one more each second; negative: unlimited")
 }
 
@@ -200,7 +202,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.api.Limits.InvalidKeys.Burst < 0 {
 		s.api.Limits.InvalidKeys = httpapi.Unlimited()
 	}
-	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "login-ttl": s.sessionTime} {
+	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "url-time": s.urls.time, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "login-ttl": s.sessionTime} {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be positive", name)
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/filewright/filewright/httpapi/gotenberg"
 	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/onecall"
+	"github.com/filewright/filewright/httpapi/remote"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/webhook"
@@ -151,6 +152,9 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.service != nil {
 		group.Go(func() error { a.sendWebhooks(running, cfg.webhooks.ttl); return nil })
 	}
+	if a.imports != nil {
+		group.Go(func() error { return a.imports.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
@@ -193,6 +197,7 @@ type app struct {
 	blobs    blobStore
 	accounts *auth.Accounts
 	hooks    *webhook.Webhooks    // nil: this server sends no webhooks
+	imports  *remote.Imports      // nil: this server does not read from URLs
 	forms    *gotenberg.Routes    // nil: this server has no routes of Gotenberg
 	set      *standard.Set        // nil: this server has no engines
 	cluster  *cluster             // nil: this is the only server
@@ -302,6 +307,12 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
+	}
+	if a.imports, err = a.newImports(cfg, &api); err != nil {
+		return err
+	}
+	if a.imports != nil {
+		api.Extensions = append(api.Extensions, a.imports.Extension)
 	}
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)

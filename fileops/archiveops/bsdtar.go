@@ -45,20 +45,33 @@ func (b *bsdtar) read(ctx context.Context, job *fileops.Job, l safezip.Limits) (
 	if n := max(10<<20, job.Input().Size()*min(l.Ratio, 1<<20)); n < largest {
 		largest, dense = n, true
 	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := &capped{w: f, left: largest + tarOverhead(l)}
+	// bsdtar must not open the result: It leaves out entries with the device and inode numbers of its
+	// output, to keep an archive from containing itself. Entries of cpio archives and RPM packages have
+	// the numbers of the computer that made them.
 	err = b.Run(ctx, engine.Cmd{
-		Args: []string{"-c", "-f", path, "--format", "pax", "@" + in}, Dir: dir,
+		Args: []string{"-c", "-f", "-", "--format", "pax", "@" + in}, Dir: dir, Stdout: out,
 		Access: engine.Access{Read: []string{inputs}},
-		Limits: b.limits.Or(engine.Limits{CPU: 10 * time.Minute, Memory: 2 << 30, FileSize: largest + tarOverhead(l)}),
+		Limits: b.limits.Or(engine.Limits{CPU: 10 * time.Minute, Memory: 2 << 30}),
 	})
+	closed := f.Close()
 	var exit *engine.ExitError
 	switch {
+	case errors.Is(out.err, errFull) && dense:
+		return nil, nil, l.TooDense()
+	case errors.Is(out.err, errFull):
+		return nil, nil, l.TooLarge()
+	case out.err != nil:
+		return nil, nil, out.err
+	case err == nil && closed != nil:
+		return nil, nil, closed
 	case err == nil:
 	case !errors.As(err, &exit):
 		return nil, nil, err
-	case exit.Limit() && sizeOf(path) >= largest && dense:
-		return nil, nil, l.TooDense()
-	case exit.Limit() && sizeOf(path) >= largest:
-		return nil, nil, l.TooLarge()
 	case exit.Limit():
 		return nil, nil, fileops.Fail(fileops.ErrLimit, err, "the archive takes more %s than is allowed; try a smaller one", exit.Which())
 	case exit.Signal != 0:
@@ -68,6 +81,27 @@ func (b *bsdtar) read(ctx context.Context, job *fileops.Job, l safezip.Limits) (
 	}
 	return openPart(path, name)
 }
+
+// A capped writer passes on at most left bytes. It keeps its error, because of a program whose
+// output cannot be written only the exit status remains.
+type capped struct {
+	w    io.Writer
+	left int64
+	err  error
+}
+
+// Write implements io.Writer.
+func (c *capped) Write(b []byte) (n int, err error) {
+	if int64(len(b)) > c.left {
+		c.err = errFull
+		return 0, c.err
+	}
+	n, c.err = c.w.Write(b)
+	c.left -= int64(n)
+	return n, c.err
+}
+
+var errFull = errors.New("archiveops: the unpacked archive is too large")
 
 // sizeOf returns the size of a file, or 0.
 func sizeOf(path string) int64 {

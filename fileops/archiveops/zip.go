@@ -46,6 +46,7 @@ func Zip() fileops.Action {
 	spec := fileops.Spec{
 		Name: "zip", Engine: engineName, Family: "archive", Joint: true,
 		Summary: "Packs files into a ZIP archive.",
+		Results: map[format.Format]format.Format{format.Any: format.ZIP},
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}, Params: fileops.Schema{{
 			Name: "level", Doc: "Compression level; stronger levels take longer.",
 			Default: "default", Enum: []string{"store", "fast", "default", "best"},

@@ -265,8 +265,12 @@ func (s Suite) check(t *testing.T, in []*fileops.File, args fileops.Args, out []
 	if len(out) == 0 {
 		t.Fatal("no results")
 	}
+	expected := s.resultFormats(t, in, args)
 	for _, o := range out {
 		verbatim := s.Action.Spec().Verbatim
+		if expected != nil && !slices.Contains(expected, o.Format()) {
+			t.Errorf("result %s, but Spec.ResultFormats returns %v", o.Name(), expected)
+		}
 		if o.Size() == 0 && !verbatim {
 			t.Errorf("%s is empty", o.Name())
 		}
@@ -283,6 +287,20 @@ func (s Suite) check(t *testing.T, in []*fileops.File, args fileops.Args, out []
 	if s.Check != nil {
 		s.Check(t, in, args, out)
 	}
+}
+
+// resultFormats returns the formats that results may have according to the Spec.
+func (s Suite) resultFormats(t *testing.T, in []*fileops.File, args fileops.Args) []format.Format {
+	t.Helper()
+	reg, err := fileops.NewRegistry(s.Action)
+	systest.NoError(t, err)
+	var formats []format.Format
+	for _, f := range in {
+		formats = append(formats, f.Format())
+	}
+	a, params, err := reg.Resolve(s.Action.Spec().Name, formats, args)
+	systest.NoError(t, err)
+	return a.Spec().ResultFormats(formats, params)
 }
 
 func (s Suite) badInput(t *testing.T, listed, f format.Format, args fileops.Args) {

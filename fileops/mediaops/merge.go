@@ -31,10 +31,16 @@ func (e *Engine) Merge() fileops.Action {
 	}
 	var sounds, movies []format.Format
 	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
-		_, ok := e.mergeTarget(f)
+		to, ok := e.mergeTarget(f)
 		switch {
 		case ok && f.Family() == format.Audio:
 			sounds = append(sounds, f)
+			if to != f {
+				if spec.Results == nil {
+					spec.Results = make(map[format.Format]format.Format)
+				}
+				spec.Results[f] = to
+			}
 		case ok && f.Family() == format.Video:
 			movies = append(movies, f)
 		}

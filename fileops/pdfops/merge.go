@@ -34,6 +34,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 		Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
 	}})
 	spec.Joint, spec.Encrypted = true, true
+	spec.Results = map[format.Format]format.Format{format.Any: format.PDF}
 	by := make(map[format.Format]fileops.Action)
 	for _, a := range convert {
 		for _, f := range convertible(a) {

@@ -311,6 +311,7 @@ func recognized(convert, ocr fileops.Action) fileops.Action {
 	spec := fileops.Spec{
 		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: two.Family, MaxBytes: one.MaxBytes,
 		Summary: "Makes a PDF file of a picture, with its text, so that it can be found and copied.",
+		Results: map[format.Format]format.Format{format.Any: format.PDF},
 	}
 	var params fileops.Schema
 	for _, p := range two.Accepts[0].Params {

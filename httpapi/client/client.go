@@ -113,14 +113,33 @@ func asError(resp *http.Response) error {
 
 // A Request asks for an operation.
 type Request struct {
-	Action     string            `json:"action"`
+	Action     string            `json:"action,omitempty"`
 	FileKeys   []string          `json:"file_keys"`
 	Parameters map[string]any    `json:"parameters,omitempty"`
 	Notes      map[string]string `json:"notes,omitempty"` // stored with the operation
 
+	// Steps replace Action and Parameters: the results of a step are the inputs of the next. The
+	// results of all but the last step are deleted unless Keep is set.
+	Steps []Step `json:"steps,omitempty"`
+	Keep  bool   `json:"keep,omitempty"`
+
 	// IdempotencyKey identifies the request: a server that has accepted it answers a repetition
 	// with the same operation. "" means a random key, which makes the client's own repetitions safe.
 	IdempotencyKey string `json:"-"`
+}
+
+// A Step is one action of a [Request] with several steps.
+type Step struct {
+	Action     string         `json:"action"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// A StepState is the state of a step.
+type StepState struct {
+	Action   string `json:"action"`
+	Status   string `json:"status"`     // "queued", "running", "completed" or "failed"
+	Progress int    `json:"progress"`   // percent
+	Files    []File `json:"files_data"` // results of a step before the last, if they are kept
 }
 
 // An Operation is the state of an operation.
@@ -133,6 +152,7 @@ type Operation struct {
 	Created  time.Time         `json:"created_at"`
 	Finished time.Time         `json:"finished_at"`
 	Files    []File            `json:"files_data"`
+	Steps    []StepState       `json:"steps"` // nil for an operation of a single action
 }
 
 // Final reports whether the operation has ended.
@@ -299,6 +319,37 @@ func (c *Client) Supported(ctx context.Context, ext, action string, parameters m
 	return out, c.call(ctx, request{method: http.MethodPost, path: "/api/v1/supported-operation", body: map[string]any{
 		"ext": ext, "action": action, "parameters": parameters,
 	}, repeatable: true}, out)
+}
+
+// An Import is a file that the server reads from a URL.
+type Import struct {
+	URL      string            // such as a presigned GET URL of a bucket
+	FileName string            // "": from the response or the URL
+	Headers  map[string]string // of the request, such as Authorization; sent only to the host of the URL
+}
+
+// Import makes the server read a file from a URL, and returns its key when it is stored. If the file
+// cannot be read, the error is an [*Error] whose Slug says why.
+func (c *Client) Import(ctx context.Context, i Import) (fileKey string, err error) {
+	var f struct {
+		FileKey string `json:"file_key"`
+		State   string `json:"state"`
+		Code    string `json:"error_code"`
+		Message string `json:"error_message"`
+	}
+	body := map[string]any{"url": i.URL, "file_name": i.FileName, "headers": i.Headers, "wait": "50s"}
+	if err := c.call(ctx, request{method: http.MethodPost, path: "/api/v1/import", body: body}, &f); err != nil {
+		return "", err
+	}
+	for f.State == "importing" {
+		if err := c.call(ctx, request{method: http.MethodGet, path: "/api/v1/files/" + url.PathEscape(f.FileKey) + "?wait=50s"}, &f); err != nil {
+			return "", err
+		}
+	}
+	if f.State == "failed" {
+		return "", &Error{Status: http.StatusUnprocessableEntity, Slug: f.Code, Detail: f.Message}
+	}
+	return f.FileKey, nil
 }
 
 // A request describes a call.

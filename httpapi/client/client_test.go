@@ -44,11 +44,24 @@ func capitals() fileops.Action {
 	})
 }
 
+// plain is a test action that makes text of Markdown.
+func plain() fileops.Action {
+	return fileops.Func(fileops.Spec{
+		Name: "convert", Engine: "go", Family: "text", Summary: "Makes text.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.MD}, Params: fileops.Schema{fileops.Enum("convert_to", "Target.", "txt")}}},
+	}, func(_ context.Context, job *fileops.Job) error {
+		return job.Write(fileops.ResultName(job.Input(), format.TXT), func(w io.Writer) error {
+			_, err := io.Copy(w, job.Input().Reader())
+			return err
+		})
+	})
+}
+
 // serve starts a service and returns a client of it.
 func serve(t *testing.T) *client.Client {
 	t.Helper()
 	svc, err := httpapi.New(httpapi.Config{
-		Actions: []fileops.Action{capitals()}, Auth: httpapi.StaticKeys("key-a", "key-b"), TempDir: t.TempDir(),
+		Actions: []fileops.Action{capitals(), plain()}, Auth: httpapi.StaticKeys("key-a", "key-b"), TempDir: t.TempDir(),
 	})
 	systest.NoError(t, err)
 	srv := httptest.NewServer(svc)
@@ -102,6 +115,29 @@ func TestFlow(t *testing.T) {
 	systest.NoError(t, c.Delete(ctx, key))
 	if _, err := c.Do(ctx, client.Request{Action: "convert", FileKeys: []string{key}, Parameters: map[string]any{"convert_to": "md"}}); err == nil {
 		t.Error("a deleted file was accepted")
+	}
+}
+
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	ctx := t.Context()
+	key, err := c.Upload(ctx, "a.txt", strings.NewReader("hello"), 5, nil)
+	systest.NoError(t, err)
+	convert := client.Step{Action: "convert", Parameters: map[string]any{"convert_to": "md"}}
+	id, err := c.Do(ctx, client.Request{FileKeys: []string{key}, Steps: []client.Step{convert, {Action: "convert", Parameters: map[string]any{"convert_to": "txt"}}}, Keep: true})
+	systest.NoError(t, err)
+	op, err := c.Wait(ctx, id, nil)
+	systest.NoError(t, err)
+	if err := op.Err(); err != nil || op.Action != "steps" || len(op.Steps) != 2 || len(op.Files) != 1 {
+		t.Fatalf("%+v, %v", op, err)
+	}
+	if kept := op.Steps[0]; kept.Status != "completed" || kept.Progress != 100 || len(kept.Files) != 1 || kept.Files[0].Name != "a.md" || op.Files[0].Name != "a.txt" || op.Files[0].InputKey != key {
+		t.Errorf("%+v", op)
+	}
+	var refused *client.Error
+	if _, err = c.Do(ctx, client.Request{FileKeys: []string{key}, Steps: []client.Step{convert, convert}}); !errors.As(err, &refused) || refused.Param != "steps[1].parameters.convert_to" || !slices.Equal(refused.Allowed, []string{"txt"}) {
+		t.Errorf("two steps that do not fit: %+v", err)
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 
 // A site is a service with a dashboard.
 type site struct {
+	store status.Store
 	*httptest.Server
 	t         *testing.T
 	dashboard *dashboard.Dashboard
@@ -47,7 +48,7 @@ func newSite(t *testing.T) *site {
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
 	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	s := &site{t: t, accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})}
+	s := &site{t: t, store: db.Operations(), accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})}
 	if _, s.admin, err = s.accounts.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -357,6 +358,55 @@ func (s *site) submit(owner, key, name string) (id string) {
 	})
 	systest.NoError(s.t, err)
 	return op.ID
+}
+
+// The page of an operation of several steps shows the state of each step, the results that are kept,
+// and the files as their owner knows them.
+func TestStepsPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	v, acct := s.member("ada")
+	op, err := s.service.Operations().Submit(t.Context(), status.Operation{
+		Owner: acct.ID, Action: "steps", Steps: []status.Step{{Action: "convert", Keep: true}, {Action: "reset_password"}, {Action: "zip"}},
+		Items: []status.Item{{Queue: "office", Inputs: []status.File{{Key: "in", Name: "report.docx", Size: 5}}}},
+	})
+	systest.NoError(t, err)
+	c, err := s.store.Claim(t.Context(), status.Ref{Operation: op.ID}, "w", time.Hour)
+	systest.NoError(t, err)
+	_, err = s.store.Finish(t.Context(), c, status.Outcome{
+		Results: []status.File{{Key: "kept", Name: "kept.pdf"}},
+		Next: func(*status.Operation) []status.Item {
+			return []status.Item{{Queue: "pdf", Inputs: []status.File{{Key: "kept", Name: "kept.pdf"}}}}
+		},
+	})
+	systest.NoError(t, err)
+	c, err = s.store.Claim(t.Context(), status.Ref{Operation: op.ID, Index: 1}, "w", time.Hour)
+	systest.NoError(t, err)
+	if c.Op.ActionOf(c.Index) != "reset_password" {
+		t.Errorf("claim %+v", c)
+	}
+	p := v.get("/dashboard/operations/" + op.ID)
+	_, steps, _ := strings.Cut(p.text, `id="steps"`)
+	steps, files, _ := strings.Cut(steps, `id="files"`)
+	for _, want := range []string{"1. Convert", "Completed", `href="/v1/download/kept"`, "2. Change password", "Running", "3. Zip", "Queued"} {
+		_, rest, ok := strings.Cut(steps, want)
+		if !ok {
+			t.Fatalf("the steps have no %q in its place: %s", want, p.text)
+		}
+		steps = rest
+	}
+	files, results, _ := strings.Cut(files, `id="results"`)
+	if !strings.Contains(files, "report.docx") || strings.Contains(files, "kept.pdf") || strings.Contains(results, "kept.pdf") {
+		t.Errorf("files: %s", files)
+	}
+	if !strings.Contains(p.text, `max="100" value="33"`) || !strings.Contains(p.text, "Convert, reset password, zip report.docx") {
+		t.Errorf("page: %s", p.text)
+	}
+	for _, path := range []string{"", "operations"} {
+		if p := v.get("/dashboard/" + path); !strings.Contains(p.text, "Convert, reset password, zip report.docx") {
+			t.Errorf("%q: %s", path, p.text)
+		}
+	}
 }
 
 // Untrusted names are shown as text.

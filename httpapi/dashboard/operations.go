@@ -51,7 +51,43 @@ func (d *Dashboard) operations(v *visit) error {
 
 type operationPage struct {
 	*operationRow
-	Parts []part
+	Parts     []part
+	StepParts []stepPart // nil for a single action
+}
+
+// A stepPart is a step of an operation.
+type stepPart struct {
+	N       int
+	Action  string
+	State   status.State
+	Percent int
+	Files   int // 0: the step has not started
+	Failed  int
+	Kept    []status.File
+}
+
+func stepParts(op *status.Operation) (list []stepPart) {
+	for i, step := range op.Steps {
+		p := stepPart{N: i + 1, Action: step.Action, State: op.StepState(i)}
+		items, _ := op.ItemsOf(i)
+		done := 0.0
+		for _, it := range items {
+			if p.Files++; it.State == status.Failed {
+				p.Failed++
+			}
+			if it.State.Final() {
+				done++
+			} else {
+				done += it.Progress
+			}
+			if step.Keep && i < len(op.Steps)-1 {
+				p.Kept = append(p.Kept, it.Results...)
+			}
+		}
+		p.Percent = percent(done / float64(max(1, p.Files)))
+		list = append(list, p)
+	}
+	return list
 }
 
 // A part is an item of an operation.
@@ -148,8 +184,8 @@ func (d *Dashboard) operation(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := operationPage{operationRow: row(op)}
-	for i, it := range op.Items {
+	b := operationPage{operationRow: row(op), StepParts: stepParts(op)}
+	for i, it := range b.Items {
 		p := part{Item: it, N: i + 1, Waited: -1, Worked: -1}
 		if !it.Started.IsZero() {
 			p.Waited = max(0, it.Started.Sub(op.Created))
@@ -160,7 +196,7 @@ func (d *Dashboard) operation(v *visit) error {
 		}
 		b.Parts = append(b.Parts, p)
 	}
-	return d.render(v, http.StatusOK, page{Template: "operation", Title: opTitle(op), Nav: "operations", Body: b})
+	return d.render(v, http.StatusOK, page{Template: "operation", Title: opTitle(b.Operation), Nav: "operations", Body: b})
 }
 
 func (d *Dashboard) cancelOperation(v *visit) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
@@ -25,16 +26,27 @@ type overview struct {
 	Server *serverCard
 }
 
-// An operationRow is an operation in a list.
+// An operationRow is an operation in a list, as its owner sees it.
 type operationRow struct {
 	*status.Operation
-	Done   int // final items
-	Failed int
+	percent int
+	Done    int // final items
+	Failed  int
 }
 
+// Percent returns the progress over all steps in percent.
+func (r *operationRow) Percent() int { return r.percent }
+
 func row(op *status.Operation) *operationRow {
-	r := &operationRow{Operation: op}
-	for _, it := range op.Items {
+	r := &operationRow{Operation: op.Shown(), percent: op.Percent()}
+	if len(op.Steps) > 0 {
+		var actions []string
+		for _, step := range op.Steps {
+			actions = append(actions, step.Action)
+		}
+		r.Action = strings.Join(actions, ", ") // Shown made a copy
+	}
+	for _, it := range r.Items {
 		if it.State.Final() {
 			r.Done++
 		}

@@ -101,6 +101,9 @@ func sizeOf(op *status.Operation) int64 {
 	for k, v := range op.Notes {
 		n += perFile + len(k) + len(v)
 	}
+	for _, one := range op.Steps {
+		n += perFile + len(one.Action)
+	}
 	for _, it := range op.Items {
 		n += perItem + len(it.Queue)
 		if it.Error != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,8 +71,13 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 	for i, it := range fresh.Items {
 		fresh.Items[i] = status.Item{Queue: it.Queue, Inputs: it.Inputs, State: status.Queued}
 	}
+	fresh.Begin()
 	var created *status.Operation
 	notes, err := toJSON(op.Notes, op.Notes == nil)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := toJSON(fresh.Steps, len(fresh.Steps) == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +91,10 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return err
 		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
-				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id)
-			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
+				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id, steps)
+			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
 			op.ID, op.Owner, op.Action, op.Args, notes, len(op.Items),
-			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key))
+			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key), steps)
 		if err != nil {
 			return err
 		}
@@ -103,7 +109,8 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return operationsPerDay.count(ctx, t, op.Owner, op.ID, -1, op.Created, new(int64)) // nothing was created
 		}
 		created = fresh
-		if err := insertItems(ctx, t, op, s.db.engine.now()); err != nil {
+		// The submitter's clock may be ahead, or may have been set back since.
+		if err := insertItems(ctx, t, op, 0, min(millis(op.Created), millis(s.db.engine.now()))); err != nil {
 			return err
 		}
 		return operationsPerDay.check(ctx, t, op.Owner, 1, op.Created, limit)
@@ -136,11 +143,11 @@ func holder(ctx context.Context, t tx, op *status.Operation) (*status.Operation,
 	return get(ctx, t, id)
 }
 
-func insertItems(ctx context.Context, t tx, op *status.Operation, now time.Time) error {
-	// The submitter's clock may be ahead, or may have been set back since.
-	due := min(millis(op.Created), millis(now))
+// insertItems stores the items of op from the given one on, queued and due at the given
+// time.
+func insertItems(ctx context.Context, t tx, op *status.Operation, first int, due int64) error {
 	const chunk = 100 // SQLite and PostgreSQL limit the number of placeholders
-	for first := 0; first < len(op.Items); first += chunk {
+	for ; first < len(op.Items); first += chunk {
 		items := op.Items[first:min(first+chunk, len(op.Items))]
 		var args []any
 		for i, it := range items {
@@ -160,20 +167,20 @@ func insertItems(ctx context.Context, t tx, op *status.Operation, now time.Time)
 	return nil
 }
 
-const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id`
+const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id, steps`
 
 func scanOperation(row scanner) (*status.Operation, error) {
 	var op status.Operation
-	var notes, key, request, keyID sql.NullString
+	var notes, key, request, keyID, steps sql.NullString
 	var created int64
 	var finished sql.NullInt64
 	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, (*flag)(&op.Cancelled),
-		&key, &op.Fingerprint, &created, &finished, &request, &keyID); err != nil {
+		&key, &op.Fingerprint, &created, &finished, &request, &keyID, &steps); err != nil {
 		return nil, err
 	}
 	op.Origin = status.Origin{Request: request.String, Key: keyID.String}
 	op.IdempotencyKey, op.Created, op.Finished = key.String, timeOf(created), timeOrZero(finished)
-	return &op, fromJSON(notes, &op.Notes)
+	return &op, errors.Join(fromJSON(notes, &op.Notes), fromJSON(steps, &op.Steps))
 }
 
 const selectOperation = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
@@ -536,12 +543,16 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 			return nil
 		}
 		t.issueNext(status.Lane{Queue: it.Queue, Owner: op.Owner})
+		if err := count(ctx, t, op, c.Index, it); err != nil {
+			return err
+		}
+		if len(op.Steps) > 0 {
+			enqueued, err = finishStep(ctx, t, c, op, it, o.Next, listeners > 0, now)
+			return err
+		}
 		completed := 0
 		if it.State == status.Completed {
 			completed = 1
-		}
-		if err := count(ctx, t, op, it); err != nil {
-			return err
 		}
 		if err := settle(ctx, t, op, 1, completed, now); err != nil {
 			return err
@@ -566,6 +577,118 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 	s.db.cache.put(op)
 	s.db.changed(c.Operation, false)
 	return op, nil
+}
+
+// stepMargin is how long before its start an item of a later step is due, so that other
+// processes, whose clocks may be behind a little, can claim it at once.
+const stepMargin = time.Second
+
+// finishStep is the rest of Finish for an item of an operation of several steps, whose
+// row is locked. It starts the next step if the item was the last of its step.
+func finishStep(ctx context.Context, t tx, c *status.Claim, op *status.Operation, it status.Item, next func(*status.Operation) []status.Item, listening bool, now time.Time) (enqueued bool, err error) {
+	if err := getItems(ctx, t, op.ID, op); err != nil {
+		return false, err
+	}
+	if err := t.flush(ctx); err != nil {
+		return false, err
+	}
+	completed := 0
+	if it.State == status.Completed && op.StepOf(c.Index) == len(op.Steps)-1 {
+		completed = 1
+	}
+	first := len(op.Items)
+	ended, open := []int{c.Index}, 0
+	if fresh := op.Advance(next, now); len(fresh) > 0 {
+		steps, err := toJSON(op.Steps, false)
+		if err != nil {
+			return false, err
+		}
+		if err := t.later(ctx, nil, `UPDATE operations SET steps = $1 WHERE id = $2`, steps, op.ID); err != nil {
+			return false, err
+		}
+		if err := insertItems(ctx, t, op, first, millis(now.Add(-stepMargin))); err != nil {
+			return false, err
+		}
+		for i, it := range fresh {
+			if !it.State.Final() {
+				open++
+				continue
+			}
+			if err := putItem(ctx, t, status.Ref{Operation: op.ID, Index: first + i}, status.Queued, 0, it, time.Time{}); err != nil {
+				return false, err
+			}
+			if err := count(ctx, t, op, first+i, it); err != nil {
+				return false, err
+			}
+			ended = append(ended, first+i)
+		}
+	}
+	if err := settle(ctx, t, op, 1-open, completed, now); err != nil {
+		return false, err
+	}
+	if err := t.flush(ctx); err != nil {
+		return false, err
+	}
+	if op.State.Final() {
+		if err := expireIntermediate(ctx, t, op, now); err != nil {
+			return false, err
+		}
+	}
+	if listening {
+		if enqueued, err = enqueueDeliveries(ctx, t, op, shown(op, ended), now); err != nil {
+			return false, err
+		}
+	}
+	if !op.State.Final() && first == len(op.Items) {
+		op.Items = nil // no step has started
+	}
+	return enqueued, nil
+}
+
+// shown returns those of the ended items of an operation of several steps that its owner
+// sees. If the operation is final, they include items of a step that none follows.
+func shown(op *status.Operation, ended []int) (list []status.Item) {
+	if step := op.Step(); op.State.Final() && step < len(op.Steps)-1 {
+		items, first := op.ItemsOf(step)
+		for i, it := range items {
+			if it.State == status.Completed && !slices.Contains(ended, first+i) {
+				ended = append(ended, first+i)
+			}
+		}
+	}
+	for _, i := range ended {
+		if it, ok := op.ShownItem(i); ok && it.State.Final() {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+// expireIntermediate makes the results of all steps but the last expire, unless they are
+// to be kept, in the transaction that makes the operation final. The worker deletes them
+// at once; if it dies before, the next sweep does. It changes nothing if files are in
+// another store.
+func expireIntermediate(ctx context.Context, t tx, op *status.Operation, now time.Time) error {
+	var keys []any
+	for i, it := range op.Items {
+		if step := op.StepOf(i); step == len(op.Steps)-1 || op.Steps[step].Keep {
+			continue
+		}
+		for _, f := range it.Results {
+			keys = append(keys, f.Key)
+		}
+	}
+	for chunk := range slices.Chunk(keys, 100) {
+		args := append([]any{millis(now), op.ID}, chunk...)
+		marks := make([]string, len(chunk))
+		for i := range chunk {
+			marks[i] = fmt.Sprintf("$%d", i+3)
+		}
+		if err := t.later(ctx, nil, `UPDATE files SET expires_ms = $1 WHERE task = $2 AND state = 'ready' AND file_key IN (`+strings.Join(marks, ", ")+`)`, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // selectFinalItems selects the items of an operation if the operation is final.
@@ -650,7 +773,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			return err
 		}
 		now := s.db.engine.now()
-		var ended []status.Item
+		var ended []int
 		for i, it := range op.Items {
 			if it.State != status.Queued {
 				continue
@@ -660,16 +783,22 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, status.Queued, 0, it, due); err != nil {
 				return err
 			}
-			ended = append(ended, it)
+			ended = append(ended, i)
 		}
 		if len(ended) > 0 {
 			if err := settle(ctx, t, op, len(ended), 0, now); err != nil {
 				return err
 			}
 		}
-		if op, err = get(ctx, t, id); err == nil && len(ended) > 0 {
-			enqueued, err = enqueueDeliveries(ctx, t, op, ended, now)
+		if op, err = get(ctx, t, id); err != nil || len(ended) == 0 {
+			return err
 		}
+		if len(op.Steps) > 0 && op.State.Final() {
+			if err := expireIntermediate(ctx, t, op, now); err != nil {
+				return err
+			}
+		}
+		enqueued, err = enqueueDeliveries(ctx, t, op, shown(op, ended), now)
 		return err
 	})
 	if err != nil {

@@ -90,8 +90,9 @@ func decodeEvent(text string) (*status.Operation, error) {
 
 // enqueueDeliveries writes the events of t for the endpoints of op's owner. There is
 // one event for each result of the finished items and for each finished item without
-// results. If op is final, there is one for op, which must have all its items. It
-// reports whether it wrote any delivery.
+// results. If op is final, there is one for op, which must have all its items. Events of
+// an operation of several steps have items as its owner sees them, see
+// status.Operation.Shown. It reports whether it wrote any delivery.
 func enqueueDeliveries(ctx context.Context, t tx, op *status.Operation, ended []status.Item, now time.Time) (any bool, err error) {
 	type endpoint struct{ id, events string }
 	var endpoints []endpoint
@@ -137,7 +138,7 @@ func enqueueDeliveries(ctx context.Context, t tx, op *status.Operation, ended []
 		if op.State == status.Completed {
 			kind = webhook.OperationCompleted
 		}
-		if err := send(kind, op.Items...); err != nil {
+		if err := send(kind, op.Shown().Items...); err != nil {
 			return false, err
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/statustest"
+	"github.com/filewright/filewright/status/transfer"
+	"github.com/filewright/filewright/status/transfer/transfertest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -56,6 +58,11 @@ func TestPostgresParallel(t *testing.T) {
 func TestPostgresFiles(t *testing.T) {
 	t.Parallel()
 	uploadtest.Run(t, func(t *testing.T) upload.Store { return openPostgres(t).Files() })
+}
+
+func TestPostgresTransfers(t *testing.T) {
+	t.Parallel()
+	transfertest.Run(t, func(t *testing.T) transfer.Store { return openPostgres(t).Transfers() })
 }
 
 func TestPostgresKeys(t *testing.T) {

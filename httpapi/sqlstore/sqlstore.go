@@ -50,6 +50,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/transfer"
 	"github.com/filewright/filewright/status/webhook"
 	"github.com/filewright/filewright/upload"
 )
@@ -146,6 +147,7 @@ var (
 	_ status.Feed          = (*Operations)(nil)
 	_ status.Store         = (*Operations)(nil)
 	_ upload.Store         = (*Files)(nil)
+	_ transfer.Store       = (*Transfers)(nil)
 	_ webhook.Store        = (*Webhooks)(nil)
 )
 

@@ -16,9 +16,9 @@ const (
 
 func dayOf(t time.Time) int64 { return t.Unix() / int64(day/time.Second) }
 
-// count adds an item that finishes in t to its owner's usage. Because one transaction
-// finishes and counts it, each item is counted exactly once.
-func count(ctx context.Context, t tx, op *status.Operation, it status.Item) error {
+// count adds an item that finishes in t, with the given index, to its owner's usage.
+// Because one transaction finishes and counts it, each item is counted exactly once.
+func count(ctx context.Context, t tx, op *status.Operation, index int, it status.Item) error {
 	var failed, in, out, work int64
 	if it.State == status.Failed {
 		failed = 1
@@ -36,7 +36,7 @@ func count(ctx context.Context, t tx, op *status.Operation, it status.Item) erro
 		VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8)
 		ON CONFLICT (owner, day, action, part) DO UPDATE SET items = usage.items + 1, failed = usage.failed + excluded.failed,
 			bytes_in = usage.bytes_in + excluded.bytes_in, bytes_out = usage.bytes_out + excluded.bytes_out, work_ms = usage.work_ms + excluded.work_ms`,
-		op.Owner, dayOf(it.Finished), op.Action, part(op.ID), failed, in, out, work)
+		op.Owner, dayOf(it.Finished), op.ActionOf(index), part(op.ID), failed, in, out, work)
 }
 
 // Usage implements [account.UsageStore].

@@ -5,6 +5,7 @@
 //     and x-no-alias at a path that is served only as written;
 //   - x-multi-segment at a path parameter whose value may contain slashes;
 //   - x-event-data: schema of the data of server-sent events;
+//   - x-rules: a list of schemas that a value must match in addition;
 //   - x-data-repeats-the-others: the member "data" of an object has the same
 //     members as the object itself.
 package apicheck
@@ -96,6 +97,7 @@ func New(openapiJSON []byte) (*Checker, error) {
 	if !ok {
 		return nil, errors.New("the document is not an object")
 	}
+	ApplyRules(root)
 	l := &loader{root: root, compiler: jsonschema.NewCompiler()}
 	l.compiler.DefaultDraft(jsonschema.Draft2020)
 	l.compiler.AssertFormat()
@@ -128,6 +130,25 @@ func New(openapiJSON []byte) (*Checker, error) {
 		}
 	}
 	return c, nil
+}
+
+// ApplyRules adds the extension x-rules of all schemas in v to their allOf.
+func ApplyRules(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if rules, ok := v["x-rules"].([]any); ok {
+			all, _ := v["allOf"].([]any)
+			v["allOf"] = append(all, rules...)
+			delete(v, "x-rules")
+		}
+		for _, e := range v {
+			ApplyRules(e)
+		}
+	case []any:
+		for _, e := range v {
+			ApplyRules(e)
+		}
+	}
 }
 
 // at returns the value under a path of keys, or nil.

@@ -455,7 +455,7 @@ func (c *customer) begin(ctx context.Context, idem string) {
 	op := &operation{idem: "o" + idem}
 	var keys []string
 	parameters := map[string]any{}
-	action := []string{"zip", "convert", "merge", "lock"}[c.rng.IntN(4)]
+	action := []string{"zip", "convert", "merge", "lock", "steps"}[c.rng.IntN(5)]
 	switch action {
 	case "zip":
 		keys, op.results = c.some("", 3), 1
@@ -466,11 +466,20 @@ func (c *customer) begin(ctx context.Context, idem string) {
 		keys, op.results = c.some("paper.pdf", 2), 1
 	case "lock":
 		keys, op.results, parameters["password"] = c.some("paper.pdf", 1), 1, "pass"
+	case "steps":
+		keys, op.results = c.some("picture.png", 2), 1
 	}
 	if len(keys) == 0 || action == "merge" && len(keys) < 2 {
 		return
 	}
 	op.body = map[string]any{"action": action, "file_keys": keys, "parameters": parameters}
+	if action == "steps" {
+		op.body = map[string]any{"file_keys": keys, "steps": []map[string]any{
+			{"action": "convert", "parameters": map[string]any{"convert_to": "pdf"}},
+			{"action": "merge"},
+			{"action": "lock", "parameters": map[string]any{"password": "pass"}},
+		}}
+	}
 	a := c.h.ask(ctx, "POST", "/api/v1/do", op.body, "Idempotency-Key", op.idem)
 	switch {
 	case a == nil:
@@ -730,6 +739,11 @@ func audit(t *testing.T, h *host, customers []*customer) (n account) {
 	return n
 }
 
+// intermediate counts the results of steps before the last that exist although their operation is
+// completed.
+const intermediate = `SELECT count(*) FROM operations o JOIN items i ON i.operation = o.id, json_each(i.results) r JOIN files f ON f.file_key = r.value ->> 'key'
+	WHERE o.steps IS NOT NULL AND o.state = 'completed' AND f.state = 'ready' AND i.idx < (SELECT max(idx) FROM items WHERE operation = o.id)`
+
 // Everything that a server has acknowledged survives it: every upload with its bytes, and every
 // operation once, with results that exist and do not change. Nothing else remains: no unknown
 // result, no content without a record, no scratch files, no damage to the database.
@@ -756,6 +770,7 @@ func TestNothingIsLost(t *testing.T) {
 		return query(t, h.dir, "SELECT (SELECT count(*) FROM files WHERE state = 'ready') + (SELECT count(*) FROM files f WHERE state = 'open' AND EXISTS (SELECT 1 FROM parts p WHERE p.file_key = f.file_key))")
 	}
 	systest.Until(t, "content without a record is removed", func() bool { return len(h.contents(t)) <= known()+open(t, h.dir) })
+	systest.Until(t, "results of finished steps are removed", func() bool { return query(t, h.dir, intermediate) == 0 })
 	h.end(t, r, syscall.SIGTERM)
 	if n, want := len(h.contents(t)), known(); n > want+open(t, h.dir) {
 		t.Errorf("%d objects, but only %d files have content", n, want)
@@ -783,6 +798,13 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	if n := query(t, h.dir, "SELECT count(*) FROM operations WHERE args IS NOT NULL"); n != 0 {
 		t.Errorf("%d final operations still have their parameters", n)
+	}
+	if n := query(t, h.dir, `SELECT count(*) FROM operations o WHERE o.steps IS NOT NULL AND
+			(SELECT count(*) FROM items i WHERE i.operation = o.id) <> (SELECT sum(COALESCE(s.value ->> 'items', 0)) FROM json_each(o.steps) s)`); n != 0 {
+		t.Errorf("%d operations have other items than their steps", n)
+	}
+	if n := query(t, h.dir, "SELECT count(*) FROM operations WHERE steps IS NOT NULL AND state = 'completed'"); n == 0 {
+		t.Error("no operation of several steps was completed: the test shows less than it should")
 	}
 	if n, want := query(t, h.dir, "SELECT COALESCE(sum(items - failed), 0) FROM usage"), query(t, h.dir, "SELECT count(*) FROM items WHERE state = 'completed'"); n != want {
 		t.Errorf("%d items are accounted for, %d were completed", n, want)

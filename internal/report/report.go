@@ -154,6 +154,7 @@ type Attachment struct {
 func Spec(engine, family, summary string, formats []format.Format, params ...fileops.Param) fileops.Spec {
 	return fileops.Spec{
 		Name: "inspect", Engine: engine, Family: family, Encrypted: true, Summary: summary,
+		Results: map[format.Format]format.Format{format.Any: format.JSON},
 		Accepts: []fileops.Accept{{Formats: formats, Params: params}},
 	}
 }

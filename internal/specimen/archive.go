@@ -11,8 +11,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,11 +35,11 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 	case format.RAR:
 		return storedRAR(entries, "")
 	case format.SevenZip:
-		return packed("7z", "a", "-bd", "-y", "out.7z", "a.txt", "dir")
+		return packed("out.7z", "7z", "a", "-bd", "-y", "out.7z", "a.txt", "dir")
 	case format.ISO:
-		return packed("bsdtar", "-cf", "out.iso", "--format", "iso9660", "--options", "joliet", "a.txt", "dir")
+		return packed("out.iso", "bsdtar", "-cf", "out.iso", "--format", "iso9660", "--options", "joliet", "a.txt", "dir")
 	case format.CPIO:
-		return packed("bsdtar", "-cf", "out.cpio", "--format", "newc", "a.txt", "dir")
+		return packed("out.cpio", "bsdtar", "-cf", "out.cpio", "--format", "newc", "a.txt", "dir")
 	case format.AR:
 		return arOf(entries, "_"), nil
 	case format.DEB:
@@ -52,7 +50,7 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 	case format.LZH:
 		return storedLZH(entries), nil
 	case format.RPM:
-		payload, err := packed("bsdtar", "-cf", "out.cpio", "--format", "newc", "a.txt", "dir")
+		payload, err := packed("out.cpio", "bsdtar", "-cf", "out.cpio", "--format", "newc", "a.txt", "dir")
 		return rpmOf(payload), err
 	}
 	content := []byte(entries[0][1])
@@ -76,14 +74,12 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 		err := z.Close()
 		return b.Bytes(), err
 	case "bz2", "xz", "zst", "lz4", "lzma":
-		return inDir(func(dir string) (string, []string) {
-			os.WriteFile(filepath.Join(dir, "in"), content, 0o600) // if it fails, the program fails too
-			program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd", "lz4": "lz4", "lzma": "lzma"}[name]
-			if name == "lz4" {
-				return "in.lz4", []string{program, "-q", "in", "in.lz4"}
-			}
-			return "in." + name, []string{program, "-k", "-q", "in"}
-		})
+		program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd", "lz4": "lz4", "lzma": "lzma"}[name]
+		in := [][2]string{{"in", string(content)}}
+		if name == "lz4" {
+			return inDir(in, "in.lz4", program, "-q", "in", "in.lz4")
+		}
+		return inDir(in, "in."+name, program, "-k", "-q", "in")
 	}
 	return nil, fmt.Errorf("no specimen of this format")
 }
@@ -103,22 +99,10 @@ func tarOf(entries [][2]string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// packed runs an archiver in a directory with the entries of a specimen. The
-// argument that starts with "out." is the name of the archive.
-func packed(args ...string) ([]byte, error) {
-	return inDir(func(dir string) (string, []string) {
-		out := ""
-		for _, a := range args {
-			if strings.HasPrefix(a, "out.") {
-				out = a
-			}
-		}
-		os.Mkdir(filepath.Join(dir, "dir"), 0o700)
-		for _, e := range ArchiveEntries() {
-			os.WriteFile(filepath.Join(dir, e[0]), []byte(e[1]), 0o600) // if it fails, the program fails too
-		}
-		return out, args
-	})
+// packed runs an archiver in a directory with the entries of a specimen. out is the
+// name of the archive.
+func packed(out string, args ...string) ([]byte, error) {
+	return inDir(ArchiveEntries(), out, args...)
 }
 
 // storedRAR returns a RAR 5.0 archive without compression ("RAR 5.0 archive

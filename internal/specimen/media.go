@@ -10,8 +10,6 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -76,13 +74,12 @@ func encodePicture(f format.Format, m *image.NRGBA) ([]byte, error) {
 		b.Write(binary.BigEndian.AppendUint32([]byte("ic07"), size))
 		b.Write(p.Bytes())
 	case format.PPM, format.TGA:
-		return inDir(func(dir string) (string, []string) {
-			if w, err := os.Create(filepath.Join(dir, "in.png")); err == nil { // if it fails, the program fails too
-				png.Encode(w, m)
-				w.Close()
-			}
-			return "out." + string(f), []string{"ffmpeg", "-v", "error", "-i", "in.png", "-pix_fmt", map[format.Format]string{format.PPM: "rgb24", format.TGA: "bgr24"}[f], "out." + string(f)}
-		})
+		var in bytes.Buffer
+		if err := png.Encode(&in, m); err != nil {
+			return nil, err
+		}
+		out, pixels := "out."+string(f), map[format.Format]string{format.PPM: "rgb24", format.TGA: "bgr24"}[f]
+		return inDir([][2]string{{"in.png", in.String()}}, out, "ffmpeg", "-v", "error", "-i", "in.png", "-pix_fmt", pixels, out)
 	case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
 		return withVips(f, m)
 	default:
@@ -175,7 +172,7 @@ func mediaSpecimen(f format.Format) ([]byte, error) {
 		args = append(args, "-q:v", "3")
 	}
 	out := "out." + string(f)
-	return inDir(func(string) (string, []string) { return out, append(args, out) })
+	return inDir(nil, out, append(args, out)...)
 }
 
 // noisyAMR returns a recording of noise, because no free encoder exists: 20 ms

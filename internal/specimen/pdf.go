@@ -24,11 +24,8 @@ func pdfSpecimen() ([]byte, error) {
 	}
 	var second bytes.Buffer
 	writePDF(&second, 1)
-	return inDir(func(dir string) (string, []string) {
-		os.WriteFile(filepath.Join(dir, "1.pdf"), first, 0o600) // if it fails, qpdf fails too
-		os.WriteFile(filepath.Join(dir, "2.pdf"), second.Bytes(), 0o600)
-		return "out.pdf", []string{"qpdf", "--empty", "--pages", "1.pdf", "2.pdf", "--", "out.pdf"}
-	})
+	return inDir([][2]string{{"1.pdf", string(first)}, {"2.pdf", second.String()}}, "out.pdf",
+		"qpdf", "--empty", "--pages", "1.pdf", "2.pdf", "--", "out.pdf")
 }
 
 // locked caches the results of [Locked]. Office files are created together,
@@ -68,9 +65,9 @@ var lockScript string
 func lock(f format.Format, password string) ([]byte, error) {
 	switch f {
 	case format.ZIP:
-		return packed("7z", "a", "-bd", "-y", "-mem=AES256", "-p"+password, "out.zip", "a.txt", "dir")
+		return packed("out.zip", "7z", "a", "-bd", "-y", "-mem=AES256", "-p"+password, "out.zip", "a.txt", "dir")
 	case format.SevenZip:
-		return packed("7z", "a", "-bd", "-y", "-mhe=on", "-p"+password, "out.7z", "a.txt", "dir")
+		return packed("out.7z", "7z", "a", "-bd", "-y", "-mhe=on", "-p"+password, "out.7z", "a.txt", "dir")
 	case format.RAR:
 		return storedRAR(ArchiveEntries(), password)
 	}
@@ -79,10 +76,7 @@ func lock(f format.Format, password string) ([]byte, error) {
 		return nil, err
 	}
 	if f == format.PDF {
-		return inDir(func(dir string) (string, []string) {
-			os.WriteFile(filepath.Join(dir, "in.pdf"), src, 0o600) // if it fails, qpdf fails too
-			return "out.pdf", []string{"qpdf", "--encrypt", password, "owner", "256", "--", "in.pdf", "out.pdf"}
-		})
+		return inDir([][2]string{{"in.pdf", string(src)}}, "out.pdf", "qpdf", "--encrypt", password, "owner", "256", "--", "in.pdf", "out.pdf")
 	}
 	if f == format.PPT {
 		return LockPPT(src, password)

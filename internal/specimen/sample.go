@@ -263,16 +263,16 @@ func writeZIP(b *bytes.Buffer, pairs ...string) error {
 }
 
 func withVips(f format.Format, pic image.Image) ([]byte, error) {
-	return inDir(func(dir string) (string, []string) {
-		in, _ := os.Create(filepath.Join(dir, "in.png"))
-		png.Encode(in, pic)
-		in.Close()
-		out := "out." + string(f)
-		if f == format.JP2 { // see docs: subsampled JPEG 2000 cannot be read back by libvips 8.14
-			return out, []string{"vips", "jp2ksave", "in.png", out, "--subsample-mode", "off"}
-		}
-		return out, []string{"vips", "copy", "in.png", out}
-	})
+	var in bytes.Buffer
+	if err := png.Encode(&in, pic); err != nil {
+		return nil, err
+	}
+	out := "out." + string(f)
+	args := []string{"vips", "copy", "in.png", out}
+	if f == format.JP2 { // see docs: subsampled JPEG 2000 cannot be read back by libvips 8.14
+		args = []string{"vips", "jp2ksave", "in.png", out, "--subsample-mode", "off"}
+	}
+	return inDir([][2]string{{"in.png", in.String()}}, out, args...)
 }
 
 // officeFiles are the samples and specimens that LibreOffice made from others. They are kept, because
@@ -312,18 +312,26 @@ func withFFmpeg(f format.Format) ([]byte, error) {
 	if f == format.AMR {
 		return noisyAMR(time.Second), nil
 	}
-	return inDir(func(string) (string, []string) { return out, append(args, out) })
+	return inDir(nil, out, append(args, out)...)
 }
 
-// inDir runs a command in a new directory and returns the content of its output
-// file. command returns the name of that file and the arguments.
-func inDir(command func(dir string) (out string, args []string)) ([]byte, error) {
+// inDir writes files into a new directory, runs a command there and returns the
+// content of its output file. entries are the paths and contents of the files.
+func inDir(entries [][2]string, out string, args ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "fileopstest-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	out, args := command(dir)
+	for _, e := range entries {
+		path := filepath.Join(dir, e[0])
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(e[1]), 0o600); err != nil {
+			return nil, err
+		}
+	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = dir
 	msg, err := cmd.CombinedOutput()

@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/status"
 )
 
@@ -310,34 +308,9 @@ func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte
 	return body, err
 }
 
-// explain returns the reason, for the account, why there was no response. It does not reveal addresses
-// inside the server's network.
+// explain returns the reason, for the account, why there was no response.
 func (w *Webhooks) explain(err error) string {
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.Is(err, errNotPublic):
-		return errNotPublic.Error()
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no response within " + w.cfg.Timeout.String()
-	case errors.As(err, &dns):
-		return "cannot resolve the host name"
-	case errors.As(err, &cert):
-		return "invalid certificate: " + cert.Err.Error()
-	case errors.As(err, &plain):
-		return "the server does not speak TLS"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "the connection timed out"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection was refused"
-	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return "the host is unreachable"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "the connection was closed without a response"
-	}
-	return "the request failed"
+	return netguard.Reason(err, "no response within "+w.cfg.Timeout.String())
 }
 
 // Outcomes of attempts, for counting.
@@ -358,7 +331,7 @@ func (w *Webhooks) count(a Attempt, delivered bool) {
 		outcome = outcomeDelivered
 	case a.Status != 0:
 		outcome = outcomeRefused
-	case a.Error == errNotPublic.Error():
+	case a.Error == netguard.ErrNotPublic.Error():
 		outcome = outcomeBlocked
 	}
 	w.counts[outcome].Add(1)

@@ -33,14 +33,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
+	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
 )
@@ -175,7 +174,7 @@ func New(cfg Config) (*Webhooks, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Webhooks{cfg: cfg, store: cfg.Store, sealer: s, client: newTransport(cfg.Allow, cfg.TLS, cfg.Endpoint)}, nil
+	return &Webhooks{cfg: cfg, store: cfg.Store, sealer: s, client: netguard.NewTransport(netguard.Options{Allow: cfg.Allow, TLS: cfg.TLS, Idle: cfg.Endpoint})}, nil
 }
 
 // An Endpoint is a URL at which an account receives events.
@@ -227,30 +226,16 @@ const (
 // only when a request is made.
 func (w *Webhooks) checkURL(text string) error {
 	bad := func(why string) error { return &InputError{Param: "url", Message: "url " + why} }
-	u, err := url.Parse(text)
-	switch {
-	case text == "":
-		return bad("is missing")
-	case len(text) > maxURL:
+	if len(text) > maxURL {
 		return bad(fmt.Sprintf("has more than %d bytes", maxURL))
-	case err != nil:
-		return bad("is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return bad("must start with https:// or http://")
-	case u.Hostname() == "":
-		return bad("has no host")
-	case u.User != nil:
-		return bad("must not contain a user name or password")
+	}
+	u, err := netguard.Check(text, w.cfg.Allow)
+	var refused *netguard.URLError
+	switch {
+	case errors.As(err, &refused):
+		return bad(refused.Why)
 	case u.Fragment != "":
 		return bad("must not contain a fragment (#)")
-	}
-	if p := u.Port(); p != "" {
-		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
-			return bad("has an invalid port")
-		}
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !allowed(ip, w.cfg.Allow) {
-		return bad("has a non-public address")
 	}
 	return nil
 }

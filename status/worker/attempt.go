@@ -24,6 +24,7 @@ import (
 func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
 	log := w.logOf(c)
+	action := c.Op.ActionOf(c.Index)
 	clean := c.Item.Clean
 	if w.forget(ctx, c, clean+1, c.Token-1, log) {
 		clean = c.Token - 1
@@ -40,13 +41,13 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		err = errNoSpace{err} // whatever error the engine reports
 	}
 	if err == nil {
-		w.metrics.attempt(c.Op.Action, engine, "", time.Since(start))
+		w.metrics.attempt(action, engine, "", time.Since(start))
 		attrs := []slog.Attr{slog.String("engine", engine), slog.Int("results", len(results)), slog.Duration("duration", time.Since(start))}
 		if len(warnings) > 0 {
 			codes := make([]string, len(warnings))
 			for i, one := range warnings {
 				codes[i] = one.Code
-				w.metrics.warnings.WithLabelValues(c.Op.Action, one.Code).Inc()
+				w.metrics.warnings.WithLabelValues(action, one.Code).Inc()
 			}
 			attrs = append(attrs, slog.Any("warnings", codes))
 		}
@@ -88,7 +89,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		o.Suspect, o.Clean = suspect, clean
 		return o
 	}
-	w.metrics.attempt(c.Op.Action, engine, code, time.Since(start))
+	w.metrics.attempt(action, engine, code, time.Since(start))
 	level := slog.LevelInfo // the input caused the failure
 	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
@@ -221,6 +222,7 @@ func (w *Worker) ended(ctx context.Context, op *status.Operation) {
 			w.forget(ctx, c, it.Clean+1, it.Claims, w.logOf(c))
 		}
 	}
+	w.removeIntermediate(ctx, op)
 	if w.cfg.Operations.OnFinal != nil {
 		w.cfg.Operations.OnFinal(ctx, op)
 	}
@@ -256,10 +258,12 @@ func Code(err error) string {
 // run fetches the inputs and runs the action. It returns the results that it registered,
 // and in unsure whether there may be another one.
 func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64), warn func(fileops.Warning)) (engine string, results []status.File, unsure bool, err error) {
-	args, err := w.args(c.Op)
+	name := c.Op.ActionOf(c.Index)
+	step, err := w.stepOf(c.Op, c.Index)
 	if err != nil {
 		return "", nil, false, err
 	}
+	args := fileops.Args(step.Parameters)
 	var (
 		objects []blob.Object
 		inputs  []*fileops.File
@@ -293,19 +297,22 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		inputs = append(inputs, f)
 		formats = append(formats, f.Format())
 	}
-	action, params, err := w.cfg.Actions.Resolve(c.Op.Action, formats, args)
+	action, params, err := w.cfg.Actions.Resolve(name, formats, args)
+	if err != nil && step.Guessed {
+		return "", nil, false, fileops.Fail(fileops.ErrUnsupportedInput, err, "%s", fileops.Message(err))
+	}
 	if err != nil {
 		// It was possible when the operation was accepted, so an engine is gone.
 		return "", nil, false, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
 	}
 	uploads := maps.Collect(params.Uploads())
-	for name, key := range uploads {
-		if args[name], err = open(key, fmt.Sprintf("the file of the parameter %q", name)); err != nil {
+	for param, key := range uploads {
+		if args[param], err = open(key, fmt.Sprintf("the file of the parameter %q", param)); err != nil {
 			return "", nil, false, err
 		}
 	}
 	if len(uploads) > 0 {
-		if action, params, err = w.cfg.Actions.Resolve(c.Op.Action, formats, args); err != nil {
+		if action, params, err = w.cfg.Actions.Resolve(name, formats, args); err != nil {
 			return "", nil, false, err
 		}
 	}
@@ -389,6 +396,6 @@ func (w *Worker) logOf(c *status.Claim) *slog.Logger {
 	for i, f := range c.Item.Inputs {
 		files[i] = f.Key
 	}
-	return w.log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "action", c.Op.Action,
+	return w.log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "action", c.Op.ActionOf(c.Index),
 		"account", c.Op.Owner, "key", c.Op.Origin.Key, "files", files)
 }

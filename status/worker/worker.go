@@ -51,12 +51,16 @@ type Config struct {
 
 	Blobs      blob.Store     // nil: in memory
 	Uploads    upload.Options // of the files; its secrets also seal parameters
-	Operations status.Config  // of the operations; the worker sets Handler, Discard and WithTimeout
+	Operations status.Config  // of the operations; the worker sets Handler, Next, Discard and WithTimeout
 
-	TempDir   string        // scratch space; on the same file system as Blobs it saves copies
-	MaxOutput int64         // bytes of all results of one item; 0: no limit
-	Drain     time.Duration // time for running items when stopping; 0: they are interrupted at once
-	Sweep     time.Duration // between two rounds of deletion; 0: 1 minute
+	TempDir   string // scratch space; on the same file system as Blobs it saves copies
+	MaxOutput int64  // bytes of all results of one item; 0: no limit
+	// MaxStepFiles limits the files of a later step of an operation of several steps,
+	// unless the step takes all files together. 0: 1000.
+	MaxStepFiles int
+
+	Drain time.Duration // time for running items when stopping; 0: they are interrupted at once
+	Sweep time.Duration // between two rounds of deletion; 0: 1 minute
 
 	Log *slog.Logger // also for Uploads and Operations; nil: slog.Default()
 }
@@ -108,6 +112,7 @@ func New(cfg Config) (*Worker, error) {
 	}
 	operations := cfg.Operations
 	operations.Handler, operations.Discard, operations.OnFinal, operations.Log = status.HandlerFunc(w.handle), w.discard, w.ended, cfg.Log
+	operations.Next = w.next
 	operations.WithTimeout = worktime.Total
 	if w.tracker, err = status.New(operations); err != nil {
 		return nil, err

@@ -7,7 +7,8 @@ import { follow } from "./follow.js";
 const box = document.querySelector("[data-follow]");
 
 function key(status) {
-  return status.files_data.map((file) => `${file.input_file_key} ${file.status}`).join();
+  const steps = (status.steps ?? []).map((step) => step.status);
+  return [...steps, ...status.files_data.map((file) => `${file.input_file_key} ${file.status}`)].join();
 }
 
 if (box.dataset.final === "false") {
@@ -26,6 +27,13 @@ if (box.dataset.final === "false") {
         bar.nextElementSibling.textContent = `${file.progress} %`;
       });
     }
+    document.querySelectorAll("#steps tr[data-step]").forEach((row, i) => {
+      const step = status.steps?.[i];
+      if (step?.status !== "running") return;
+      const bar = row.querySelector("progress");
+      bar.value = step.progress;
+      bar.nextElementSibling.textContent = `${step.progress} %`;
+    });
     const now = status.operation_status + key(status);
     if (last !== null && last !== now) again();
     last = now;
