@@ -93,8 +93,8 @@ type session struct {
 	fail   context.CancelCauseFunc
 
 	mu     sync.Mutex
-	errors int    // number of uncaught errors of the page's scripts
-	first  string // message of the first
+	errors int      // number of uncaught errors of the page's scripts
+	texts  []string // messages of the first
 }
 
 func (s *session) call(ctx context.Context, method string, p, result any) error {
@@ -357,7 +357,7 @@ func (s *session) look(ctx context.Context, pg page) error {
 	if pg.scripts != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		pg.scripts.warn(s.errors, s.first)
+		pg.scripts.warn(s.errors, s.texts)
 	}
 	return nil
 }
