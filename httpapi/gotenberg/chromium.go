@@ -3,6 +3,7 @@ package gotenberg
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -391,6 +392,10 @@ func (c *call) page(p *page, from source) (doc, error) {
 		return doc{}, c.ctx.Err()
 	}
 	defer func() { <-c.bundles }()
+	// A slow site must not keep others from their turn.
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.LoadTime)
+	defer cancel()
+	p.loader.ctx = ctx
 	text, base, err := from()
 	if err != nil {
 		return doc{}, err

@@ -41,8 +41,10 @@ type Config struct {
 	// Refused matches the errors of Outbound for addresses that it refuses. nil: they look like others.
 	Refused error
 
-	// URLs lets clients name files and pages by URLs.
-	URLs bool
+	// URLs lets clients name files and pages by URLs. LoadTime is the longest time to load a page with
+	// its parts. 0: 30 seconds.
+	URLs     bool
+	LoadTime time.Duration
 
 	// Version is what GET /version returns. "": Version.
 	Version string
@@ -62,7 +64,7 @@ type Routes struct {
 
 // New returns the routes. They work once Extension has been called.
 func New(c Config) *Routes {
-	c.Timeout, c.Version = cmp.Or(c.Timeout, 10*time.Minute), cmp.Or(c.Version, Version)
+	c.Timeout, c.LoadTime, c.Version = cmp.Or(c.Timeout, 10*time.Minute), cmp.Or(c.LoadTime, 30*time.Second), cmp.Or(c.Version, Version)
 	return &Routes{cfg: c, bundles: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 

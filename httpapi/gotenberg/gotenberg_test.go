@@ -394,6 +394,33 @@ func TestURL(t *testing.T) {
 	s.nothingLeft(t)
 }
 
+// A site that does not answer takes no longer than the limit, and only its parts are missing.
+func TestSlowSite(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fast" {
+			io.WriteString(w, "<!doctype html><img src=/slow><img src=/slow2><p>text")
+			return
+		}
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	}))
+	defer site.Close()
+	defer close(end)
+	s := serve(t, gotenberg.Config{Outbound: http.DefaultTransport, URLs: true, LoadTime: 200 * time.Millisecond}, false)
+	resp, body := s.post(t, "/forms/chromium/convert/url", field{"url", "", site.URL + "/slow"})
+	if resp.StatusCode != 400 || string(body) != "Chromium returned net::ERR_TIMED_OUT" {
+		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	if resp, body := s.post(t, "/forms/chromium/convert/url", field{"url", "", site.URL + "/fast"}); resp.StatusCode != 200 {
+		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	s.nothingLeft(t)
+}
+
 // A page gets the files of the form, the layout of Gotenberg, and no others.
 func TestPage(t *testing.T) {
 	t.Parallel()

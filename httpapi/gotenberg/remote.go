@@ -2,6 +2,7 @@ package gotenberg
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ const (
 // A loader loads pages and their parts from URLs.
 type loader struct {
 	c         *call
+	ctx       context.Context // done when loading has taken too long
 	agent     string
 	headers   []header
 	cookies   []cookie
@@ -62,7 +64,7 @@ func (l *loader) load(target *url.URL, limit int64) (*outcome, error) {
 			}
 		}
 	}
-	req, err := http.NewRequestWithContext(l.c.ctx, http.MethodGet, target.String(), nil)
+	req, err := http.NewRequestWithContext(l.ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
 	}
