@@ -33,7 +33,7 @@ type Param struct {
 	Aliases  map[string]string // maps accepted spellings, in lower case, to canonical values
 	Min, Max float64           // bounds of a number, of a String's length in bytes, or of the members of an Object or a List; 0, 0 means no bounds
 	Pattern  string            // regular expression that the whole String must match; "" matches everything
-	Formats  []format.Format   // that an Upload may have
+	Formats  []format.Format   // that an Upload may have; format.Any: all
 	Secret   bool              // never logged, never stored after the run
 	Scope    Scope             // selects the step of a multi-step conversion that takes it
 	OneOf    string            // at most one of the parameters with the same value may be given; "" means no limit
@@ -292,7 +292,7 @@ func (d Param) parse(v any) (any, error) {
 	case Upload:
 		switch v := v.(type) {
 		case *File:
-			if f := v.Format(); !slices.Contains(d.Formats, f) {
+			if f := v.Format(); !slices.Contains(d.Formats, f) && !slices.Contains(d.Formats, format.Any) {
 				if f == "" {
 					f = "without extension"
 				}

@@ -42,7 +42,7 @@ func (a *app) serveGotenberg(c *gotenbergConfig, hooks *webhookConfig, api *http
 	}
 	cfg := gotenberg.Config{URLs: c.urls}
 	if hooks.send {
-		cfg.Outbound = webhook.NewTransport(hooks.allow)
+		cfg.Outbound, cfg.Refused = webhook.NewTransport(hooks.allow), webhook.ErrNotPublic
 	}
 	a.forms = gotenberg.New(cfg)
 	api.Extensions = append(api.Extensions, a.forms.Extension)

@@ -73,7 +73,7 @@ func (e *Engine) Probed() string {
 
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
-	all := []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.ConvertPages(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark(), e.FillForm(), e.Metadata(), e.Inspect()}
+	all := []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.ConvertPages(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark(), e.FillForm(), e.Metadata(), e.Bookmarks(), e.Attach(), e.Inspect()}
 	if a := e.OCR(); a != nil {
 		all = append(all, a)
 	}

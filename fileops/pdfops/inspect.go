@@ -85,6 +85,7 @@ func describe(r *report.Report, d *pdf.Document, pages []pdf.Page) {
 			out.FormFields++
 		}
 	})
+	out.Bookmarks = bookmarksOf(d, pages)
 	r.PDF = out
 }
 

@@ -1,6 +1,6 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
 // reset_password, merge, compress, extract_pages, split, rotate, flatten,
-// page_numbers, watermark, fill_form, ocr, and convert from images.
+// page_numbers, watermark, fill_form, bookmarks, attach, ocr, and convert from images.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -136,6 +136,12 @@ func Flatten() fileops.Action { return Tools{}.Flatten() }
 
 // Metadata is [Tools.Metadata] in pure Go.
 func Metadata() fileops.Action { return Tools{}.Metadata() }
+
+// Bookmarks is [Tools.Bookmarks] in pure Go.
+func Bookmarks() fileops.Action { return Tools{}.Bookmarks() }
+
+// Attach is [Tools.Attach] in pure Go.
+func Attach() fileops.Action { return Tools{}.Attach() }
 
 // PageNumbers is [Tools.PageNumbers] in pure Go.
 func PageNumbers() fileops.Action { return Tools{}.PageNumbers() }

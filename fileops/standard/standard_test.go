@@ -57,6 +57,8 @@ func TestEverythingIsFound(t *testing.T) {
 		}
 	}
 	want := []string{
+		"attach",
+		"bookmarks",
 		"compress",
 		"convert",
 		"extract",
@@ -71,6 +73,7 @@ func TestEverythingIsFound(t *testing.T) {
 		"page_numbers",
 		"reset_password",
 		"rotate",
+		"screenshot",
 		"split",
 		"thumbnail",
 		"unlock",

@@ -29,6 +29,7 @@ type page struct {
 
 	media   string     // of the style: "" for print, or "screen"
 	scripts *scripting // how its scripts run; nil if they do not run
+	shot    *shot      // the picture to take of it; nil: it is printed
 
 	// lost is called with what the page does not show, at least once. It may be nil.
 	lost func(losses)
@@ -124,8 +125,13 @@ func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
 		pg.title = format.Base(in.Name())
 	}
 	pg.layout.plain = pg.layout.plain || heavy(pg.html)
+	return e.write(ctx, job, pg, fileops.ResultName(in, format.PDF))
+}
+
+// write prints a page, or takes a picture of it, and writes the result.
+func (e *Engine) write(ctx context.Context, job *fileops.Job, pg page, name string) error {
 	job.Progress(0.1)
-	return job.WriteFile(fileops.ResultName(in, format.PDF), func(path string) error {
+	return job.WriteFile(name, func(path string) error {
 		use := e.pool.use
 		if pg.scripts != nil {
 			use = e.pool.alone

@@ -93,8 +93,8 @@ type session struct {
 	fail   context.CancelCauseFunc
 
 	mu     sync.Mutex
-	errors int    // number of uncaught errors of the page's scripts
-	first  string // message of the first
+	errors int      // number of uncaught errors of the page's scripts
+	texts  []string // messages of the first
 }
 
 func (s *session) call(ctx context.Context, method string, p, result any) error {
@@ -202,6 +202,11 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 			return err
 		}
 	}
+	if pg.shot != nil {
+		if err := s.window(ctx, pg.shot); err != nil {
+			return err
+		}
+	}
 	if err := s.load(ctx, pg); err != nil {
 		return err
 	}
@@ -209,6 +214,9 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		return err
 	}
 	progress(0.5)
+	if pg.shot != nil {
+		return s.capture(ctx, pg.shot, path, pg.most)
+	}
 	p := pg.layout.params()
 	if err := s.toFile(ctx, p, path, pg.most); err != nil || pg.layout.pages == "" {
 		return err
@@ -349,7 +357,7 @@ func (s *session) look(ctx context.Context, pg page) error {
 	if pg.scripts != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		pg.scripts.warn(s.errors, s.first)
+		pg.scripts.warn(s.errors, s.texts)
 	}
 	return nil
 }

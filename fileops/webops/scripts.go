@@ -15,6 +15,8 @@ const (
 	screen = "screen"
 
 	waitTick = 50 * time.Millisecond // between two looks at a condition
+
+	maxErrorTexts = 3 // messages of errors that a warning has
 )
 
 // scriptParameters returns the parameters of a web page that concern its scripts and
@@ -37,7 +39,7 @@ func scriptParameters() fileops.Schema {
 type scripting struct {
 	selector, expression string
 	delay, limit         time.Duration
-	warn                 func(failed int, first string)
+	warn                 func(failed int, texts []string) // texts are the first maxErrorTexts messages
 }
 
 // newScripts returns nil if the parameters keep scripts off.
@@ -58,12 +60,14 @@ func newScripts(job *fileops.Job, limit time.Duration) (*scripting, error) {
 	if sc.delay >= limit {
 		return nil, &fileops.ParamError{Param: "wait_delay", Reason: "must be less than the time limit of scripts, " + limit.String()}
 	}
-	sc.warn = func(failed int, first string) {
+	sc.warn = func(failed int, texts []string) {
 		switch {
 		case failed == 1:
-			job.Warn(fileops.WarnScriptFailed, "A script of the page failed: %s", first)
+			job.Warn(fileops.WarnScriptFailed, "A script of the page failed: %s", texts[0])
+		case failed > len(texts):
+			job.Warn(fileops.WarnScriptFailed, "Scripts of the page failed %d times, first: %s", failed, strings.Join(texts, " "))
 		case failed > 1:
-			job.Warn(fileops.WarnScriptFailed, "Scripts of the page failed %d times, first: %s", failed, first)
+			job.Warn(fileops.WarnScriptFailed, "Scripts of the page failed %d times: %s", failed, strings.Join(texts, " "))
 		}
 	}
 	return sc, nil
@@ -207,17 +211,17 @@ func (s *session) noteError(event json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.errors++; s.errors > 1 {
+	if s.errors++; s.errors > maxErrorTexts {
 		return
 	}
+	text := e.Details.Text
 	switch d := e.Details; {
 	case d.Exception.Description != "":
-		s.first = oneLine(d.Exception.Description)
+		text = d.Exception.Description
 	case len(d.Exception.Value) > 0:
-		s.first = oneLine(string(d.Exception.Value))
-	default:
-		s.first = oneLine(d.Text)
+		text = string(d.Exception.Value)
 	}
+	s.texts = append(s.texts, oneLine(text))
 }
 
 // oneLine returns the start of the first line of a text of a page, as a sentence.

@@ -1,5 +1,5 @@
 // Package webops prints web pages, Markdown, plain text, delimited values and SVG
-// drawings to PDF with Chromium. The PDFs have real typography, every script and emoji
+// drawings to PDF with Chromium, and takes screenshots of web pages. The PDFs have real typography, every script and emoji
 // for which a font is installed, bookmarks, and tags for screen readers.
 //
 //	web, err := webops.New(ctx, webops.Options{})
@@ -226,7 +226,7 @@ func binary(path string) string {
 }
 
 // Actions implements [fileops.Engine].
-func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert()} }
+func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert(), e.Screenshot()} }
 
 // Dependencies implements [fileops.Engine].
 func (e *Engine) Dependencies() []fileops.Dependency {

@@ -2,6 +2,7 @@ package gotenberg
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"mime"
@@ -18,11 +19,15 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// A bundle puts the files of a form into a page, as data URLs: the page can load nothing else.
+// A bundle puts the files of a form, and what URLs lead to, into a page as data URLs: the page can load
+// nothing itself.
 type bundle struct {
 	c       *call
-	left    int64 // bytes that the page may still grow
-	depth   int   // of style sheets that import others
+	base    *url.URL // of the page; nil: its files are those of the form
+	loader  *loader
+	left    int64             // bytes that the page may still grow
+	depth   int               // of style sheets that import others
+	seen    map[string]string // data URLs of what was loaded, by URL
 	missing []string
 }
 
@@ -74,7 +79,7 @@ func (b *bundle) page(text []byte) ([]byte, error) {
 		out.Write(raw)
 	}
 	if b.left < 0 {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "The page has more than %d bytes with its resources", maxPage)
+		return nil, errTooLarge
 	}
 	return out.Bytes(), nil
 }
@@ -197,41 +202,92 @@ func (b *bundle) address(at, kind string) (string, error) {
 			return at, nil
 		}
 	}
-	u, err := url.Parse(strings.ReplaceAll(at, `\`, "/"))
-	if err != nil {
-		u = &url.URL{Host: at}
-	}
-	if u.Host != "" || u.Scheme != "" && u.Scheme != "file" {
-		b.lost(kind, "net::ERR_INTERNET_DISCONNECTED")
+	u, _ := url.Parse(strings.ReplaceAll(at, `\`, "/"))
+	if u == nil { // not a URL
+		b.lost(kind, "net::ERR_FAILED")
 		return at, nil
 	}
+	if b.base != nil {
+		u = b.base.ResolveReference(u)
+	}
+	if u.Host != "" {
+		return b.remote(u, at, kind)
+	}
 	f, ok := b.c.form.input(path.Base(u.Path))
-	if !ok || path.IsAbs(u.Path) && u.Scheme == "" {
+	if !ok || path.IsAbs(u.Path) && u.Scheme == "" || u.Scheme != "" && u.Scheme != "file" {
 		b.lost(kind, "net::ERR_FILE_NOT_FOUND")
 		return at, nil
 	}
 	if b.left < f.size {
-		return "", refuse(http.StatusRequestEntityTooLarge, "The page has more than %d bytes with its resources", maxPage)
+		return "", errTooLarge
 	}
 	text, err := b.c.read(f.key, maxPage)
 	if err != nil {
 		return "", err
 	}
+	return b.embed(text, mediaType(f.name, text), kind, nil)
+}
+
+// remote is address for a URL.
+func (b *bundle) remote(u *url.URL, at, kind string) (string, error) {
+	if !b.c.remote() || u.Scheme != "http" && u.Scheme != "https" {
+		reason := "net::ERR_INTERNET_DISCONNECTED"
+		if u.Scheme == "" {
+			reason = "net::ERR_FILE_NOT_FOUND"
+		}
+		b.lost(kind, reason)
+		return at, nil
+	}
+	if old, ok := b.seen[u.String()]; ok {
+		return cmp.Or(old, at), nil
+	}
+	got, err := b.loader.part(b, u, kind)
+	if err != nil {
+		return "", err
+	}
+	if got == nil {
+		b.seen[u.String()] = ""
+		return at, nil
+	}
+	media, _, err := mime.ParseMediaType(got.contentType)
+	if err != nil {
+		media = mediaType(u.Path, got.body)
+	}
+	data, err := b.embed(got.body, media, kind, got.url)
+	b.seen[u.String()] = data
+	return data, err
+}
+
+// embed returns a data URL with a part of the page. base is the URL of the part, or nil.
+func (b *bundle) embed(text []byte, media, kind string, base *url.URL) (string, error) {
 	if kind == "Stylesheet" && b.depth < maxImports {
+		before := b.base
 		b.depth++
+		if base != nil {
+			b.base = base
+		}
+		var err error
 		text, err = b.css(text)
 		b.depth--
+		b.base = before
 		if err != nil {
 			return "", err
 		}
 	}
-	encoded := "data:" + mediaType(f.name, text) + ";base64," + base64.StdEncoding.EncodeToString(text)
-	b.left -= int64(len(encoded))
-	if b.left < 0 {
-		return "", refuse(http.StatusRequestEntityTooLarge, "The page has more than %d bytes with its resources", maxPage)
+	data := dataURL(media, text)
+	if b.left -= int64(len(data)); b.left < 0 {
+		return "", errTooLarge
 	}
-	return encoded, nil
+	return data, nil
 }
+
+// dataURL returns a data URL.
+func dataURL(media string, content []byte) string {
+	return "data:" + media + ";base64," + base64.StdEncoding.EncodeToString(content)
+}
+
+// escapeHTML returns a text as HTML.
+func escapeHTML(text []byte) string { return nethtml.EscapeString(string(text)) }
 
 // lost records a part that the page cannot load.
 func (b *bundle) lost(kind, reason string) {

@@ -2,11 +2,15 @@ package gotenberg
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
 )
@@ -27,16 +31,19 @@ type page struct {
 	exceptions     bool // fails if a script does
 	omitBackground bool
 	background     bool
+	loader         *loader
+	shown          string // selector of the part that a screenshot shows
 }
 
 // page reads the fields that all routes of Chromium have, in the order of Gotenberg.
-func (r *reader) page() *page {
-	p := &page{params: make(map[string]any)}
+func (r *reader) page(c *call) *page {
+	l := &loader{c: c, mainFails: []int64{499, 599}}
+	p := &page{params: make(map[string]any), loader: l}
 	r.flag("skipNetworkIdleEvent", true)
 	r.flag("skipNetworkAlmostIdleEvent", true)
-	r.json("failOnHttpStatusCodes", new([]int64))
-	r.json("failOnResourceHttpStatusCodes", new([]int64))
-	r.json("ignoreResourceHttpStatusDomains", new([]string))
+	r.json("failOnHttpStatusCodes", &l.mainFails)
+	r.json("failOnResourceHttpStatusCodes", &l.partFails)
+	r.json("ignoreResourceHttpStatusDomains", &l.ignored)
 	p.loading = r.flag("failOnResourceLoadingFailed", false)
 	p.exceptions = r.flag("failOnConsoleExceptions", false)
 	r.custom("waitDelay", func(v string) error {
@@ -61,8 +68,9 @@ func (r *reader) page() *page {
 	if p.selector != "" {
 		p.params["wait_for_selector"] = p.selector
 	}
-	r.cookies()
-	r.headers()
+	l.cookies = r.cookies()
+	l.agent = cmp.Or(r.text("userAgent"), "Mozilla/5.0 (X11; Linux x86_64) Chromium")
+	l.headers = r.headers()
 	r.custom("emulatedMediaType", func(v string) error {
 		if v != "screen" && v != "print" {
 			return errors.New("wrong value, expected either 'screen', 'print' or empty")
@@ -150,8 +158,15 @@ func parseHeader(name, value string) (header, error) {
 		if !ok || !strings.EqualFold(key, "scope") || scope == "" {
 			return h, fmt.Errorf("invalid scope '%s' for header '%s'", scope, name)
 		}
+		const longest = 1024
 		re, err := regexp.Compile(scope)
-		if err != nil {
+		var bad *syntax.Error
+		switch {
+		case len(scope) > longest:
+			return h, fmt.Errorf("scope regex pattern for header '%s' is too long, got %d characters, expected at most %d", name, len(scope), longest)
+		case errors.As(err, &bad):
+			return h, fmt.Errorf("invalid scope regex pattern for header '%s': error parsing regexp: %s in `%s`", name, bad.Code, scope)
+		case err != nil:
 			return h, fmt.Errorf("invalid scope regex pattern for header '%s': %w", name, err)
 		}
 		h.scope = re
@@ -219,6 +234,8 @@ func (p *page) explain(err error) error {
 		return refuse(http.StatusBadRequest, "Chromium does not handle the provided settings; please check for aberrant form values: %s", a.text)
 	}
 	switch {
+	case p.shown != "" && strings.Contains(text, `"selector"`):
+		return refuse(http.StatusBadRequest, "The selector '%s' (selector) matched no element with a visible box", p.shown)
 	case strings.Contains(text, "wait_for_expression"):
 		return refuse(http.StatusBadRequest, "The expression '%s' (waitForExpression) returned an exception or undefined", p.expression)
 	case strings.Contains(text, "wait_for_selector"):
@@ -229,25 +246,37 @@ func (p *page) explain(err error) error {
 	return err
 }
 
+// A source returns a page, and its URL if it has one.
+type source func() ([]byte, *url.URL, error)
+
+// A kind reads the fields that name a page.
+type kind func(*call, *reader, *page) source
+
 // convertHTML answers POST /forms/chromium/convert/html.
-func convertHTML(c *call) ([]doc, error) {
-	return c.print(func(r *reader) source {
-		index := r.index()
-		return func() ([]byte, error) { return c.read(index.key, maxPage) }
-	})
-}
+func convertHTML(c *call) ([]doc, error) { return c.print(fromHTML) }
 
 // convertMarkdown answers POST /forms/chromium/convert/markdown.
-func convertMarkdown(c *call) ([]doc, error) {
-	return c.print(func(r *reader) source {
-		index := r.index()
-		r.inputs(".md")
-		return func() ([]byte, error) { return c.template(index) }
-	})
+func convertMarkdown(c *call) ([]doc, error) { return c.print(fromMarkdown) }
+
+func fromHTML(c *call, r *reader, _ *page) source {
+	index := r.indexHTML()
+	return func() ([]byte, *url.URL, error) {
+		text, err := c.read(index.key, maxPage)
+		return text, nil, err
+	}
 }
 
-// index returns the file index.html.
-func (r *reader) index() file {
+func fromMarkdown(c *call, r *reader, _ *page) source {
+	index := r.indexHTML()
+	r.inputs(".md")
+	return func() ([]byte, *url.URL, error) {
+		text, err := c.template(index)
+		return text, nil, err
+	}
+}
+
+// indexHTML returns the file index.html.
+func (r *reader) indexHTML() file {
 	f, ok := r.form.input("index.html")
 	if !ok {
 		r.fail("form file 'index.html' is required")
@@ -255,16 +284,13 @@ func (r *reader) index() file {
 	return f
 }
 
-// A source returns a page.
-type source func() ([]byte, error)
-
-// print converts a page to PDF. of reads the fields that name the page.
-func (c *call) print(of func(*reader) source) ([]doc, error) {
+// print converts a page to PDF.
+func (c *call) print(of kind) ([]doc, error) {
 	r := &reader{form: &c.form}
-	p := r.page()
+	p := r.page(c)
 	r.print(p)
 	after, later := c.post(r, true)
-	from := of(r)
+	from := of(c, r, p)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -303,6 +329,50 @@ func (c *call) print(of func(*reader) source) ([]doc, error) {
 	return after.apply(c, []doc{{products[0].docs[0].key, c.base() + ".pdf"}})
 }
 
+// screenshot returns the handler of a route of screenshots.
+func screenshot(of kind) handler {
+	return func(c *call) ([]doc, error) {
+		r := &reader{form: &c.form}
+		p := r.page(c)
+		p.params["width"], p.params["height"] = r.integer("width", 800, 1, 8192), r.integer("height", 600, 1, 8192)
+		p.params["clip"] = r.flag("clip", false)
+		if p.shown = r.text("selector"); p.shown != "" {
+			p.params["selector"] = p.shown
+		}
+		to := "png"
+		r.custom("format", func(v string) error {
+			if v != "png" && v != "jpeg" && v != "webp" {
+				return errors.New("wrong value, expected either 'png', 'jpeg' or 'webp'")
+			}
+			to = v
+			return nil
+		})
+		if quality := r.integer("quality", 100, 0, 100); to != "png" {
+			p.params["quality"] = max(quality, 1)
+		}
+		r.flag("optimizeForSpeed", false)
+		p.params["density"] = r.number("deviceScaleFactor", 1)
+		p.params["transparent"] = p.omitBackground
+		from := of(c, r, p)
+		if err := r.err(); err != nil {
+			return nil, err
+		}
+		d, err := c.page(p, from)
+		if err != nil {
+			return nil, err
+		}
+		p.params["convert_to"] = to
+		products, err := c.run(step{"screenshot", p.params, []doc{d}})
+		if err != nil {
+			return nil, p.explain(err)
+		}
+		if err := p.warned(products[0]); err != nil {
+			return nil, err
+		}
+		return []doc{{products[0].docs[0].key, c.base() + "." + to}}, nil
+	}
+}
+
 // base returns the name of results without a name of their own, without an extension.
 func (c *call) base() string {
 	if name := c.wanted(); name != "" {
@@ -322,14 +392,21 @@ func (c *call) page(p *page, from source) (doc, error) {
 		return doc{}, c.ctx.Err()
 	}
 	defer func() { <-c.bundles }()
-	text, err := from()
+	// A slow site must not keep others from their turn.
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.LoadTime)
+	defer cancel()
+	p.loader.ctx = ctx
+	text, base, err := from()
 	if err != nil {
 		return doc{}, err
 	}
-	b := &bundle{c: c, left: maxPage}
+	b := &bundle{c: c, base: base, loader: p.loader, left: maxPage, seen: make(map[string]string)}
 	text, err = b.page(text)
 	if err != nil {
 		return doc{}, err
+	}
+	if len(p.loader.failed) > 0 {
+		return doc{}, refuse(http.StatusConflict, "Invalid HTTP status code from resources:\n%s", strings.Join(p.loader.failed, "\n"))
 	}
 	if p.loading && len(b.missing) > 0 {
 		return doc{}, refuse(http.StatusConflict, "Chromium failed to load resources: %s", strings.Join(b.missing, "\n"))

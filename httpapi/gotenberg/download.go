@@ -27,7 +27,7 @@ func (c *call) fetchFiles() error {
 	if err := json.Unmarshal([]byte(values[0]), &list); err != nil {
 		return refuse(http.StatusBadRequest, "Invalid 'downloadFrom' form field value: %v", err)
 	}
-	if !c.cfg.URLs || c.cfg.Outbound == nil {
+	if !c.remote() {
 		return refuse(http.StatusForbidden, "Forbidden")
 	}
 	if most := c.svc.Limits().Files; len(c.form.files)+len(list) > most {
@@ -80,6 +80,14 @@ func (c *call) fetchFile(d download) error {
 // maxRedirects bounds the redirects of a download.
 const maxRedirects = 10
 
+// redirectable returns an error for a redirect that is not followed.
+func redirectable(r *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects || !webURL(r.URL.String()) {
+		return errors.New("too many redirects, or one to another scheme")
+	}
+	return nil
+}
+
 // get requests a URL of a client. The status of the response is 200.
 func (c *call) get(target string, header map[string]string) (*http.Response, error) {
 	if !webURL(target) {
@@ -94,12 +102,7 @@ func (c *call) get(target string, header map[string]string) (*http.Response, err
 		req.Header.Set(name, v)
 	}
 	req.Header.Set(traceHeader, c.trace)
-	client := http.Client{Transport: c.cfg.Outbound, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) >= maxRedirects || !webURL(r.URL.String()) {
-			return errors.New("too many redirects, or one to another scheme")
-		}
-		return nil
-	}}
+	client := http.Client{Transport: c.cfg.Outbound, CheckRedirect: redirectable}
 	resp, err := client.Do(req)
 	if err != nil {
 		c.svc.Log(c.r).Debug("download failed", "trace", c.trace, "err", err)

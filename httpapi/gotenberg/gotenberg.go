@@ -38,8 +38,13 @@ type Config struct {
 	// addresses that clients may not reach, as webhook.NewTransport does. nil: there are none.
 	Outbound http.RoundTripper
 
-	// URLs lets clients name files and pages by URLs.
-	URLs bool
+	// Refused matches the errors of Outbound for addresses that it refuses. nil: they look like others.
+	Refused error
+
+	// URLs lets clients name files and pages by URLs. LoadTime is the longest time to load a page with
+	// its parts. 0: 30 seconds.
+	URLs     bool
+	LoadTime time.Duration
 
 	// Version is what GET /version returns. "": Version.
 	Version string
@@ -59,7 +64,7 @@ type Routes struct {
 
 // New returns the routes. They work once Extension has been called.
 func New(c Config) *Routes {
-	c.Timeout, c.Version = cmp.Or(c.Timeout, 10*time.Minute), cmp.Or(c.Version, Version)
+	c.Timeout, c.LoadTime, c.Version = cmp.Or(c.Timeout, 10*time.Minute), cmp.Or(c.LoadTime, 30*time.Second), cmp.Or(c.Version, Version)
 	return &Routes{cfg: c, bundles: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
@@ -76,20 +81,27 @@ func (g *Routes) Extension(svc *httpapi.Service) httpapi.Extension {
 	g.svc = svc
 	var e httpapi.Extension
 	for path, h := range map[string]handler{
-		"libreoffice/convert":       convertOffice,
-		"chromium/convert/html":     convertHTML,
-		"chromium/convert/markdown": convertMarkdown,
-		"pdfengines/merge":          mergePDF,
-		"pdfengines/split":          splitPDF,
-		"pdfengines/convert":        convertPDF,
-		"pdfengines/rotate":         rotatePDF,
-		"pdfengines/encrypt":        encryptPDF,
-		"pdfengines/flatten":        flattenPDF,
-		"pdfengines/optimize":       optimizePDF,
-		"pdfengines/watermark":      markPDF("watermark"),
-		"pdfengines/stamp":          markPDF("stamp"),
-		"pdfengines/metadata/read":  readMetadata,
-		"pdfengines/metadata/write": writeMetadata,
+		"libreoffice/convert":          convertOffice,
+		"chromium/convert/html":        convertHTML,
+		"chromium/convert/markdown":    convertMarkdown,
+		"chromium/convert/url":         convertURL,
+		"chromium/screenshot/html":     screenshot(fromHTML),
+		"chromium/screenshot/markdown": screenshot(fromMarkdown),
+		"chromium/screenshot/url":      screenshot(fromURL),
+		"pdfengines/bookmarks/read":    readBookmarks,
+		"pdfengines/bookmarks/write":   writeBookmarks,
+		"pdfengines/embed":             embedPDF,
+		"pdfengines/merge":             mergePDF,
+		"pdfengines/split":             splitPDF,
+		"pdfengines/convert":           convertPDF,
+		"pdfengines/rotate":            rotatePDF,
+		"pdfengines/encrypt":           encryptPDF,
+		"pdfengines/flatten":           flattenPDF,
+		"pdfengines/optimize":          optimizePDF,
+		"pdfengines/watermark":         markPDF("watermark"),
+		"pdfengines/stamp":             markPDF("stamp"),
+		"pdfengines/metadata/read":     readMetadata,
+		"pdfengines/metadata/write":    writeMetadata,
 	} {
 		e.Routes = append(e.Routes, httpapi.Route{
 			Method: http.MethodPost, Path: prefix + path, Handler: g.serve(h),

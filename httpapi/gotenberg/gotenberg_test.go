@@ -102,7 +102,7 @@ func serve(t *testing.T, cfg gotenberg.Config, open bool) *server {
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{
 			pages(), tools.Merge(), tools.Split(), tools.ExtractPages(), tools.Rotate(), tools.Flatten(), tools.Metadata(), tools.Watermark(),
-			tools.Lock(), tools.Inspect(), tools.Compress(),
+			tools.Lock(), tools.Inspect(), tools.Compress(), tools.Bookmarks(), tools.Attach(),
 		},
 		Auth: gotenberg.Auth(httpapi.StaticKeys("key"), account), Files: db.Files(), Operations: db.Operations(), Blobs: blobs, TempDir: scratch,
 		Log:        slog.New(slog.NewTextHandler(&logtest.Buffer{}, nil)),
@@ -255,6 +255,168 @@ func TestMetadata(t *testing.T) {
 	systest.NoError(t, json.Unmarshal(body, &got))
 	if m := got["page.pdf"]; resp.Header.Get("Content-Type") != "application/json" || m["Title"] != "Sample" || m["Author"] != "Ada, Bob" || m["FileName"] != nil {
 		t.Errorf("%s: %s", resp.Header.Get("Content-Type"), body)
+	}
+	s.nothingLeft(t)
+}
+
+// Bookmarks that one request writes are what another reads, also in merged files.
+func TestBookmarks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, gotenberg.Config{}, false)
+	one := pdf(t, "one.pdf")
+	read := func(name string, b []byte) string {
+		t.Helper()
+		resp, body := s.post(t, "/forms/pdfengines/bookmarks/read", field{"files", name, string(b)})
+		if resp.StatusCode != 200 {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+		return strings.TrimSpace(string(body))
+	}
+	const nested = `[{"title":"Index","page":1,"children":[{"title":"Below\n","page":2}]}]`
+	_, marked := s.post(t, "/forms/pdfengines/bookmarks/write", one, field{"bookmarks", "", nested})
+	if got := read("one.pdf", marked); got != `{"one.pdf":[{"title":"Index","page":1,"children":[{"title":"Below ","page":2}]}]}` {
+		t.Errorf("bookmarks %s", got)
+	}
+	if got := read("one.pdf", []byte(one.value)); got != `{"one.pdf":[]}` {
+		t.Errorf("bookmarks %s", got)
+	}
+	two := field{"files", "two.pdf", string(marked)}
+	for _, c := range []struct{ name, value, want string }{
+		{"bookmarks", `[{"title":"All","page":4}]`, `[{"title":"All","page":4}]`},
+		{"bookmarks", `{"one.pdf":[{"title":"A","page":2}],"two.pdf":[{"title":"B","page":1}]}`, `[{"title":"A","page":2},{"title":"B","page":3}]`},
+		{"autoIndexBookmarks", "true", `[{"title":"Index","page":3,"children":[{"title":"Below ","page":4}]}]`},
+		{"titleBookmarks", "true", `[{"title":"one","page":1},{"title":"two","page":3,"children":[{"title":"Index","page":3,"children":[{"title":"Below ","page":4}]}]}]`},
+	} {
+		resp, body := s.post(t, "/forms/pdfengines/merge", one, two, field{c.name, "", c.value})
+		if got := read("m.pdf", body); resp.StatusCode != 200 || got != `{"m.pdf":`+c.want+`}` {
+			t.Errorf("%s %s: status %d %s, want %s", c.name, c.value, resp.StatusCode, got, c.want)
+		}
+	}
+	if resp, body := s.post(t, "/forms/pdfengines/bookmarks/write", one, field{"bookmarks", "", `[{"title":"x","page":9}]`}); resp.StatusCode != 400 || !strings.Contains(string(body), "page 9") {
+		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	s.nothingLeft(t)
+}
+
+// Files are embedded, and are no inputs.
+func TestEmbed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, gotenberg.Config{}, false)
+	note := field{"embeds", "note.xml", "<a/>"}
+	for path, more := range map[string][]field{
+		"embed": {{"embedsMetadata", "", `{"note.xml":{"mimeType":"text/xml","relationship":"Data"}}`}}, "merge": nil,
+		"split": {{"splitMode", "", "intervals"}, {"splitSpan", "", "9"}},
+	} {
+		resp, body := s.post(t, "/forms/pdfengines/"+path, append(more, pdf(t, "page.pdf"), note)...)
+		if resp.StatusCode != 200 || !bytes.Contains(body, []byte("/EmbeddedFile")) && !bytes.Contains(body, []byte("/ObjStm")) {
+			t.Errorf("%s: status %d %.100s", path, resp.StatusCode, body)
+			continue
+		}
+		out := filepath.Join(t.TempDir(), "out.pdf")
+		systest.NoError(t, os.WriteFile(out, body, 0o600))
+		if list := systest.Run(t, "pdfdetach", "-list", out); !strings.Contains(list, "note.xml") {
+			t.Errorf("%s: %s", path, list)
+		}
+	}
+	if resp, body := s.post(t, "/forms/pdfengines/merge", pdf(t, "page.pdf"), note, field{"pdfa", "", "PDF/A-2b"}); resp.StatusCode != 400 || !strings.Contains(string(body), "does not support embedded files") {
+		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	s.nothingLeft(t)
+}
+
+// Pages and their parts come from URLs if that is on, with the headers and cookies for each URL.
+func TestURL(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := make(map[string]http.Header)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen[r.URL.Path] = r.Header.Clone()
+		mu.Unlock()
+		switch r.URL.Path {
+		case "/old":
+			http.Redirect(w, r, "/sub/page", http.StatusFound)
+		case "/sub/page":
+			w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
+			io.WriteString(w, "<!doctype html><link rel=stylesheet href=style.css><img src=missing.png><p>caf\xe9")
+		case "/sub/style.css":
+			w.Header().Set("Content-Type", "text/css")
+			io.WriteString(w, "p { background: url(../logo.png) }")
+		case "/logo.png":
+			w.Header().Set("Content-Type", "image/png")
+			io.WriteString(w, "PNG")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer site.Close()
+	s := serve(t, gotenberg.Config{Outbound: http.DefaultTransport, URLs: true}, false)
+	get := func(path string, more ...field) (*http.Response, string) {
+		resp, body := s.post(t, "/forms/chromium/convert/url", append(more, field{"url", "", site.URL + path})...)
+		return resp, string(body)
+	}
+	resp, body := get("/old", field{"extraHttpHeaders", "", `{"X-All":"a","X-Css":"b;scope=.*\\.css$"}`}, field{"userAgent", "", "Agent"},
+		field{"cookies", "", `[{"name":"c","value":"v","domain":"127.0.0.1","path":"/sub"},{"name":"other","value":"v","domain":"example.com"}]`})
+	const css = "data:text/css;base64,cCB7IGJhY2tncm91bmQ6IHVybCgiZGF0YTppbWFnZS9wbmc7YmFzZTY0LFVFNUgiKSB9"
+	if resp.StatusCode != 200 || !strings.Contains(body, css) || !strings.Contains(body, "café") || !strings.Contains(body, "missing.png") {
+		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	for path, want := range map[string][4]string{"/old": {"a", "", "Agent", ""}, "/sub/page": {"a", "", "Agent", "c=v"}, "/sub/style.css": {"a", "b", "Agent", "c=v"}, "/logo.png": {"a", "", "Agent", ""}} {
+		h := seen[path]
+		if got := [4]string{h.Get("X-All"), h.Get("X-Css"), h.Get("User-Agent"), h.Get("Cookie")}; got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	for _, c := range []struct {
+		path   string
+		field  field
+		status int
+		want   string
+	}{
+		{"/none", field{"x", "", ""}, 409, "Invalid HTTP status code from the main page: 404: Not Found"},
+		{"/none", field{"failOnHttpStatusCodes", "", "[500]"}, 200, ""},
+		{"/old", field{"failOnResourceHttpStatusCodes", "", "[499]"}, 409, "Invalid HTTP status code from resources:\n" + site.URL + "/sub/missing.png - 404: Not Found"},
+		{"/old", field{"extraHttpHeaders", "", `{"a":"b;scope=*."}`}, 400, ""},
+	} {
+		if resp, body := get(c.path, c.field); resp.StatusCode != c.status || c.want != "" && body != c.want {
+			t.Errorf("%s %v: status %d %s", c.path, c.field, resp.StatusCode, body)
+		}
+	}
+	for u, status := range map[string]int{"file:///etc/passwd": 400, "ftp://example.com/": 403, "http://127.0.0.1:1/": 400, "": 400} {
+		if resp, body := s.post(t, "/forms/chromium/convert/url", field{"url", "", u}); resp.StatusCode != status {
+			t.Errorf("%q: status %d %s, want %d", u, resp.StatusCode, body, status)
+		}
+	}
+	off := serve(t, gotenberg.Config{Outbound: http.DefaultTransport}, false)
+	if resp, _ := off.post(t, "/forms/chromium/convert/url", field{"url", "", site.URL}); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("URLs are off: status %d", resp.StatusCode)
+	}
+	s.nothingLeft(t)
+}
+
+// A site that does not answer takes no longer than the limit, and only its parts are missing.
+func TestSlowSite(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fast" {
+			io.WriteString(w, "<!doctype html><img src=/slow><img src=/slow2><p>text")
+			return
+		}
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	}))
+	defer site.Close()
+	defer close(end)
+	s := serve(t, gotenberg.Config{Outbound: http.DefaultTransport, URLs: true, LoadTime: 200 * time.Millisecond}, false)
+	resp, body := s.post(t, "/forms/chromium/convert/url", field{"url", "", site.URL + "/slow"})
+	if resp.StatusCode != 400 || string(body) != "Chromium returned net::ERR_TIMED_OUT" {
+		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	if resp, body := s.post(t, "/forms/chromium/convert/url", field{"url", "", site.URL + "/fast"}); resp.StatusCode != 200 {
+		t.Errorf("status %d %s", resp.StatusCode, body)
 	}
 	s.nothingLeft(t)
 }

@@ -12,14 +12,18 @@ func mergePDF(c *call) ([]doc, error) {
 	p, later := c.post(r, false)
 	docs := r.inputs(".pdf")
 	p.flatten = r.flag("flatten", false)
+	x := r.index()
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	if later != nil {
 		return nil, later
 	}
-	docs, err := c.merged(docs)
-	if err != nil {
+	var err error
+	if p.bookmarks, err = x.of(c, docs); err != nil {
+		return nil, err
+	}
+	if docs, err = c.merged(docs); err != nil {
 		return nil, err
 	}
 	return p.apply(c, docs)
@@ -166,6 +170,12 @@ type report struct {
 	PDF      struct {
 		Version string `json:"version"`
 		Pages   int    `json:"pages"`
+
+		Bookmarks []struct {
+			Title string `json:"title"`
+			Page  int    `json:"page"`
+			Level int    `json:"level"`
+		} `json:"bookmarks"`
 	} `json:"pdf"`
 }
 

@@ -34,6 +34,8 @@ type post struct {
 	flatten    bool
 	optimize   bool
 	quality    int
+	bookmarks  bookmarks // of a merged file
+	embeds     []attachment
 }
 
 // A split says how each PDF file is split.
@@ -195,12 +197,17 @@ func (c *call) post(r *reader, split bool) (p post, later error) {
 	if p.stamps, err = c.marks("stamp"); later == nil {
 		later = err
 	}
+	if p.embeds, err = c.attachments(); later == nil {
+		later = err
+	}
 	r.rotation(&p, false)
 	r.optimize(&p)
 	switch {
 	case later != nil:
-	case len(c.form.of("embeds")) > 0 || len(c.form.of("facturxXml")) > 0:
-		later = refuse(http.StatusBadRequest, "Invalid form data: files cannot be embedded in PDF files here")
+	case len(c.form.of("facturxXml")) > 0 || r.text("facturxConformanceLevel") != "":
+		later = refuse(http.StatusBadRequest, "Invalid form data: Factur-X is not supported")
+	case p.pdfa != "" && len(p.embeds) > 0 && !strings.HasPrefix(p.pdfa, "PDF/A-3"):
+		later = refuse(http.StatusBadRequest, "Invalid form data: PDF format '%s' does not support embedded files; only PDF/A-3 variants allow attachments", p.pdfa)
 	case p.pdfa != "" && p.lock.user != "":
 		later = refuse(http.StatusBadRequest, "Invalid form data: PDF/A format is incompatible with encryption")
 	case len(p.lock.denied) > 0 && p.lock.user == "" && p.lock.owner == "":
@@ -257,6 +264,12 @@ func (p *post) apply(c *call, docs []doc) (_ []doc, err error) {
 		if docs, err = c.described(docs, p.metadata); err != nil {
 			return nil, err
 		}
+	}
+	if docs, err = c.marked(docs, p.bookmarks); err != nil {
+		return nil, err
+	}
+	if docs, err = c.attached(docs, p.embeds); err != nil {
+		return nil, err
 	}
 	return p.lock.apply(c, docs)
 }

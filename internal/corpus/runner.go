@@ -200,6 +200,10 @@ func value(p fileops.Param) any {
 		return password
 	case p.Name == "pages":
 		return "1"
+	case p.Name == "outline":
+		return "1 First"
+	case p.Type == fileops.Upload && slices.Contains(p.Formats, format.Any):
+		return fileops.Bytes("note.txt", []byte("a note"))
 	case p.Type == fileops.Boolean:
 		return p.Default != true
 	case p.Type == fileops.Integer, p.Type == fileops.Number:

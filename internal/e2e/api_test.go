@@ -184,6 +184,8 @@ func TestSupportedOperation(t *testing.T) {
 		actions = append(actions, a.(string))
 	}
 	all := []string{
+		"attach",
+		"bookmarks",
 		"compress",
 		"convert",
 		"extract_pages",

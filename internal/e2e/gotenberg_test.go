@@ -5,6 +5,8 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"image"
+	_ "image/jpeg"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
@@ -85,6 +87,11 @@ func TestGotenberg(t *testing.T) {
 	resp, body := gotenberg(t, s, "/forms/libreoffice/convert", document, text("pdfa", "PDF/A-2b"))
 	if meta := tool(t, "pdfinfo", "-meta", file{"result.pdf", body}.save(t)); resp.StatusCode != http.StatusOK || !strings.Contains(meta, "pdfaid:part") {
 		t.Errorf("PDF/A: status %d %s", resp.StatusCode, meta)
+	}
+	resp, body = gotenberg(t, s, "/forms/chromium/screenshot/html", formPart{"files", "index.html", `<p id=a style="width:300px;height:200px;background:red">x</p>`},
+		text("format", "jpeg"), text("selector", "#a"))
+	if m, kind, err := image.DecodeConfig(bytes.NewReader(body)); err != nil || kind != "jpeg" || m.Width != 300 || m.Height != 200 || resp.Header.Get("Content-Type") != "image/jpeg" {
+		t.Errorf("screenshot: status %d %s %v, error %v", resp.StatusCode, kind, m, err)
 	}
 	locked := formPart{"files", "locked.pdf", string(lockedPDF(t, "abc").b)}
 	if resp, body := gotenberg(t, s, "/forms/pdfengines/flatten", locked); resp.StatusCode != http.StatusBadRequest {

@@ -87,6 +87,7 @@ func (w *world) form(table [][]string) (body []byte, contentType string, header 
 func (w *world) local(text string) string {
 	if w.receiver != nil {
 		text = strings.ReplaceAll(text, "host.docker.internal:%d", w.receiver.address)
+		text = strings.ReplaceAll(text, `docker\\.internal`, `127\\.0\\.0\\.1`) // in regular expressions in JSON
 	}
 	return text
 }

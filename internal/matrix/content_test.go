@@ -293,7 +293,26 @@ func smallSide(c matrix.Cell) int {
 func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	side := smallSide(c)
 	switch p.Name {
+	case "name":
+		if c.Action == "attach" {
+			return trial{value: "other.txt"}
+		}
+	case "media_type":
+		return trial{value: "text/xml"}
+	case "selector":
+		return trial{value: "body"}
+	case "density":
+		return trial{value: 0.5}
+	case "quality":
+		if c.Action == "screenshot" {
+			return trial{value: 60}
+		}
+	}
+	switch p.Name {
 	case "width", "height":
+		if c.Action == "screenshot" {
+			return trial{value: 900}
+		}
 		if c.Action == "thumbnail" && c.From.Family() != format.Image && c.From.Family() != format.Video {
 			return trial{value: 100, effect: func(c *content) { c.preview = 0 }} // the other side is free
 		}
@@ -515,6 +534,10 @@ func required(s fileops.Schema) fileops.Args {
 			args[p.Name] = "1-"
 		case "fields":
 			args[p.Name] = map[string]any{"name": "Filled"}
+		case "outline":
+			args[p.Name] = "1 First\n  1 Below\n"
+		case "file_key":
+			args[p.Name] = fileops.Bytes("note.txt", []byte("a note"))
 		default:
 			if len(p.Enum) > 0 {
 				args[p.Name] = p.Enum[0]

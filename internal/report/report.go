@@ -49,6 +49,15 @@ type PDF struct {
 	Scripts     bool    `json:"scripts"`            // has JavaScript
 	Language    string  `json:"language,omitempty"` // that the file declares (BCP 47)
 	Fonts       []Font  `json:"fonts"`
+
+	Bookmarks []Bookmark `json:"bookmarks,omitempty"` // each before those below it
+}
+
+// Bookmark is a bookmark of a PDF document that leads to a page.
+type Bookmark struct {
+	Title string `json:"title"`
+	Page  int    `json:"page"`  // from 1
+	Level int    `json:"level"` // from 0
 }
 
 // Font is a font of a PDF document.

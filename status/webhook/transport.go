@@ -13,3 +13,6 @@ import (
 func NewTransport(allow []netip.Prefix) http.RoundTripper {
 	return netguard.NewTransport(netguard.Options{Allow: allow, Idle: 1})
 }
+
+// ErrNotPublic matches the error of a transport by [NewTransport] for an address that it refuses.
+var ErrNotPublic = netguard.ErrNotPublic

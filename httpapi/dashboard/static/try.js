@@ -68,6 +68,9 @@ const titles = {
   watermark: "Add watermark",
   flatten: "Flatten",
   fill_form: "Fill in form",
+  bookmarks: "Set bookmarks",
+  attach: "Attach file",
+  screenshot: "Screenshot",
   extract: "Extract files",
   ocr: "Recognize text",
   inspect: "Inspect",
@@ -343,7 +346,7 @@ function choices(name, legend, values, text) {
 /** A field for a second file, such as the picture of a watermark. */
 function fileField(name, d) {
   const id = `p-${name}`;
-  const input = el("input", { id, name, type: "file", accept: (d["x-file-formats"] ?? []).map((f) => `.${f}`).join(","), required: Boolean(d.required) });
+  const input = el("input", { id, name, type: "file", accept: (d["x-file-formats"] ?? []).filter((f) => f !== "*").map((f) => `.${f}`).join(","), required: Boolean(d.required) });
   input.setAttribute("aria-describedby", `${id}-hint`);
   const place = el("div", { className: "file-sub" });
   const show = () => place.replaceChildren(...extras.has(name) ? [extras.get(name).sub, extras.get(name).bar] : []);

@@ -11,6 +11,7 @@
 package excerpt
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -158,6 +159,35 @@ func (s *Source) Bookmarks() []Bookmark {
 		}
 	}
 	return out
+}
+
+// An Entry is a bookmark at any level.
+type Entry struct {
+	Bookmark
+	Level int // from 0
+}
+
+// Outline yields all bookmarks that lead to a page, each before those below it.
+func (s *Source) Outline() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		var walk func(items []*bookmark, level int) bool
+		walk = func(items []*bookmark, level int) bool {
+			for _, b := range items {
+				below := level
+				if b.page >= 0 {
+					if !yield(Entry{Bookmark{pdf.Unicode(s.doc.Text(b.dict["Title"])), b.page}, level}) {
+						return false
+					}
+					below++
+				}
+				if !walk(b.kids, below) {
+					return false
+				}
+			}
+			return true
+		}
+		walk(s.outline, 0)
+	}
 }
 
 // A bookmark is an item of the outline (ISO 32000-2, 12.3.3).
