@@ -232,7 +232,8 @@ export interface paths {
         };
         /**
          * Status of one file of an operation
-         * @description The status of the operation, with only the elements of `files_data` that belong to the file.
+         * @description The status of the operation, with only the elements of `files_data` that belong to the file. `operation_status` is that
+         *     of the whole operation: it can be `completed` while this file is `failed`. Read `files_data[].status`.
          */
         get: operations["fileStatus"];
         put?: never;
@@ -279,7 +280,8 @@ export interface paths {
         };
         /**
          * List supported operations (query string)
-         * @description The same as `POST`, with the members in the query string. A JSON body is accepted too and takes precedence.
+         * @description The same as `POST`, with the members in the query string. A JSON body is accepted too and takes precedence. Parameters
+         *     may also have their own names, as in `?ext=docx&action=convert&convert_to=pdf`.
          */
         get: operations["supportedOperationQuery"];
         put?: never;
@@ -329,12 +331,17 @@ export interface paths {
             };
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Describe a file
+         * @description The state of an upload, an import or a result. `wait` waits until an import has ended.
+         */
+        get: operations["getFile"];
         put?: never;
         post?: never;
         /**
          * Delete a file
-         * @description Deletes an upload or a result now, before it expires.
+         * @description Deletes an upload or a result now, before it expires. The status of an operation does not change: it keeps the
+         *     `download_link` of a deleted or expired result, which then returns 404 or 410.
          */
         delete: operations["deleteFile"];
         options?: never;
@@ -1070,6 +1077,37 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import a file from a URL
+         * @description The service reads the file from the URL and stores it like an upload: the same limits and quotas apply, and `do` takes its
+         *     `file_key`. A presigned `GET` URL of a bucket works as it is.
+         *
+         *     Its name is `file_name`, or else that of the header `Content-Disposition` of the response, or else the end of the URL's path.
+         *
+         *     If the file is not stored within `wait`, the response is a 202. The import continues, and `GET /files/{file_key}` shows its
+         *     state. It also continues after a restart of the service. If the client disconnects before the response, the import is
+         *     cancelled. A failed request leaves nothing behind.
+         *
+         *     Requests go only to public addresses, unless the service allows others. Redirects are followed, and each address is checked.
+         *     Redirects from https to http are refused. `headers` are not sent to another host than that of the URL.
+         *     `Idempotency-Key` has no effect: a repeated call imports the file again.
+         */
+        post: operations["import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     operation: {
@@ -1172,6 +1210,31 @@ export interface components {
             /** @description Position of the part's URL in `presigned_urls`; the first is 1. */
             part_number: number;
         };
+        FileInfo: {
+            file_key: components["schemas"]["FileKey"];
+            /**
+             * @description `importing`: the service is reading it from its URL. `uploading`: its upload is not complete. `ready`: it can be used. `failed`: its import failed.
+             * @enum {string}
+             */
+            state: "importing" | "uploading" | "ready" | "failed";
+            /** @description Name of the file. Absent while an import does not know it. */
+            file_name?: string;
+            /** @description Size in bytes. */
+            size?: number;
+            /** @description Media type. */
+            mime_type?: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the file is deleted. Absent if never.
+             */
+            expires_at?: string;
+            /** @description Why the import failed. The codes are the errors of `POST /import`. */
+            error_code?: string;
+            /** @description The same for people. */
+            error_message?: string;
+        };
         FileMessage: {
             /** @description A text for people. */
             message: string;
@@ -1249,7 +1312,7 @@ export interface components {
             progress: number;
             /**
              * Format: uri-reference
-             * @description Link to the result; a path relative to the address of the service. Only if completed.
+             * @description Link to the result; a path relative to the address of the service. Only if completed. It stays after the result has been deleted or has expired, and then returns 404 or 410.
              */
             download_link?: string;
             /** @description Of the result if there is one, else of the input. */
@@ -1548,7 +1611,7 @@ export interface components {
          * @description See the list of errors.
          * @enum {string}
          */
-        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage";
+        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_scheme" | "url_credentials" | "url_address" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
         /** @description Limits of an account; 0 means no limit. */
         AccountLimits: {
             /**
@@ -2008,6 +2071,32 @@ export interface components {
             };
         } & {
             [key: string]: unknown;
+        };
+        Import: {
+            /**
+             * Format: uri
+             * @description An https or http URL without user name and password.
+             */
+            url: string;
+            /** @description Name of the file. */
+            file_name?: string;
+            /** @description Headers of the request, such as `Authorization`. At most 20, with 8 KiB in total. They are stored encrypted until the import has ended. */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description The longest time to wait: a number of seconds, or a time such as `90s`. A minute if it is absent; longer than the
+             *     service allows is cut short.
+             */
+            wait?: string | number;
+        };
+        Imported: {
+            file_key: components["schemas"]["FileKey"];
+            /**
+             * @description `ready`: the file can be used.
+             * @enum {string}
+             */
+            state: "importing" | "ready";
         };
         CompressParameters: {
             /**
@@ -2529,6 +2618,10 @@ export interface components {
         FormatsEnvelope: {
             data: components["schemas"]["Formats"];
         } & components["schemas"]["Formats"];
+        /** @description The members of FileInfo, and under `data` the same members again. */
+        FileInfoEnvelope: {
+            data: components["schemas"]["FileInfo"];
+        } & components["schemas"]["FileInfo"];
         /** @description The members of Health, and under `data` the same members again. */
         HealthEnvelope: {
             data: components["schemas"]["Health"];
@@ -2581,6 +2674,10 @@ export interface components {
         WebhookDeliveryDetailEnvelope: {
             data: components["schemas"]["WebhookDeliveryDetail"];
         } & components["schemas"]["WebhookDeliveryDetail"];
+        /** @description The members of Imported, and under `data` the same members again. */
+        ImportedEnvelope: {
+            data: components["schemas"]["Imported"];
+        } & components["schemas"]["Imported"];
         /**
          * compress
          * @description Makes files smaller.
@@ -3870,6 +3967,11 @@ export interface components {
          */
         "X-Warnings": string;
         /**
+         * @description The response is that of an earlier request with the same `Idempotency-Key`; otherwise absent.
+         * @example true
+         */
+        IdempotencyReplayed: "true";
+        /**
          * @description Seconds to wait before a retry.
          * @example 5
          */
@@ -3917,6 +4019,7 @@ export interface operations {
             /** @description The upload session. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
@@ -3989,6 +4092,7 @@ export interface operations {
             /** @description The upload session. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
@@ -4162,6 +4266,7 @@ export interface operations {
             /** @description The operation is queued. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
@@ -4275,7 +4380,6 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -4740,6 +4844,71 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The longest time to wait while the file is being imported: a number of seconds, or a time such as `30s`. Longer than the
+                 *     service allows is cut short.
+                 * @example 30s
+                 */
+                wait?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Key of an upload or of a result.
+                 * @example h7yx3rwd5kqm2zvbt6ncj4fp7a
+                 */
+                file_key: components["parameters"]["FileKeyParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *       "state": "ready",
+                     *       "file_name": "report.docx",
+                     *       "size": 48213,
+                     *       "mime_type": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                     *       "created_at": "2026-01-01T12:00:00Z",
+                     *       "expires_at": "2026-01-02T12:00:00Z",
+                     *       "data": {
+                     *         "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *         "state": "ready",
+                     *         "file_name": "report.docx",
+                     *         "size": 48213,
+                     *         "mime_type": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                     *         "created_at": "2026-01-01T12:00:00Z",
+                     *         "expires_at": "2026-01-02T12:00:00Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FileInfoEnvelope"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Expired"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5433,7 +5602,6 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6820,6 +6988,139 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["OperationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["InsufficientStorage"];
+        };
+    };
+    import: {
+        parameters: {
+            query?: {
+                /**
+                 * @description As in the body.
+                 * @example 90s
+                 */
+                wait?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/files/report.docx"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Import"];
+            };
+        };
+        responses: {
+            /** @description The file is stored. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *       "state": "ready",
+                     *       "data": {
+                     *         "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *         "state": "ready"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ImportedEnvelope"];
+                };
+            };
+            /** @description The import takes longer than `wait`. It continues. */
+            202: {
+                headers: {
+                    /** @description The state of the file. */
+                    Location: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *       "state": "importing",
+                     *       "data": {
+                     *         "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *         "state": "importing"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ImportedEnvelope"];
+                };
+            };
+            /** @description The request is invalid, or the URL is not permitted. `error` names the rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs#error-url_address",
+                     *       "title": "Bad Request",
+                     *       "status": 400,
+                     *       "detail": "the URL leads to an address that is not public",
+                     *       "error": "url_address",
+                     *       "message": "the URL leads to an address that is not public",
+                     *       "code": 400,
+                     *       "request_id": "7d0d7c0f-5c5d-4d6c-a4a4-9c63f0a0a1a7"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        error?: "invalid_request" | "url_scheme" | "url_credentials" | "url_address";
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description The file cannot be read from the URL. `error` names the reason. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs#error-url_status",
+                     *       "title": "Unprocessable Entity",
+                     *       "status": 422,
+                     *       "detail": "the server of the URL responded with 404 Not Found",
+                     *       "error": "url_status",
+                     *       "message": "the server of the URL responded with 404 Not Found",
+                     *       "code": 422,
+                     *       "request_id": "7d0d7c0f-5c5d-4d6c-a4a4-9c63f0a0a1a7"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        error?: "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
+                    };
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

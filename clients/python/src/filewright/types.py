@@ -643,7 +643,8 @@ class FileStatus(TypedDict):
     progress: int
     """In percent."""
     download_link: NotRequired[str]
-    """Link to the result; a path relative to the address of the service. Only if completed."""
+    """Link to the result; a path relative to the address of the service. Only if completed. It stays after
+    the result has been deleted or has expired, and then returns 404 or 410."""
     file_name: NotRequired[str]
     """Of the result if there is one, else of the input."""
     size: NotRequired[int]
@@ -812,7 +813,7 @@ class SupportedOperation(TypedDict):
     """Why it is not supported."""
 
 
-ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage"]
+ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage", "url_scheme", "url_credentials", "url_address", "url_redirect", "url_unreachable", "url_status", "url_timeout", "url_incomplete", "url_encoding"]
 
 
 class Dependency(TypedDict):
