@@ -55,12 +55,13 @@ type messageResponse struct {
 }
 
 type doRequest struct {
-	Action     string         `json:"action"`
-	FileKeys   []string       `json:"file_keys"`
-	Parameters map[string]any `json:"parameters"`
-	Notes      notes          `json:"notes"`
-	Steps      []stepRequest  `json:"steps"` // in place of Action and Parameters
-	Keep       bool           `json:"keep"`  // the results of all steps
+	Action     string           `json:"action"`
+	FileKeys   []string         `json:"file_keys"`
+	Parameters map[string]any   `json:"parameters"`
+	Notes      notes            `json:"notes"`
+	Steps      []stepRequest    `json:"steps"` // in place of Action and Parameters
+	Keep       bool             `json:"keep"`  // the results of all steps
+	Deliver    []DeliveryTarget `json:"deliver"`
 }
 
 // notes are the notes of an operation. An error in one names it.
@@ -163,6 +164,7 @@ type FileStatus struct {
 	Warnings      []status.Warning `json:"warnings,omitempty"`
 	ErrorCode     string           `json:"error_code,omitempty"`
 	ErrorMessage  string           `json:"error_message,omitempty"`
+	Delivery      *DeliveryStatus  `json:"delivery,omitempty"`
 }
 
 // WaitingStatus says why a file waits.

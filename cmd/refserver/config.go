@@ -363,6 +363,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
+	fs.BoolVar(&e.ProofPrint, "proof-print", false, "print each Word document that is made of a PDF file with LibreOffice, compare it with the file, and keep the look of pages that differ; takes several times as long")
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")
 }
 

@@ -155,6 +155,9 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.imports != nil {
 		group.Go(func() error { return a.imports.Run(running) })
 	}
+	if a.deliveries != nil {
+		group.Go(func() error { return a.deliveries.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
@@ -191,20 +194,21 @@ const databaseName = "filewright.db"
 
 // An app is the service with everything that it uses.
 type app struct {
-	node     *httpapi.Node
-	service  *httpapi.Service // nil: this server has no API, only its node
-	db       *sqlstore.DB
-	blobs    blobStore
-	accounts *auth.Accounts
-	hooks    *webhook.Webhooks    // nil: this server sends no webhooks
-	imports  *remote.Imports      // nil: this server does not read from URLs
-	forms    *gotenberg.Routes    // nil: this server has no routes of Gotenberg
-	set      *standard.Set        // nil: this server has no engines
-	cluster  *cluster             // nil: this is the only server
-	workers  *prometheus.GaugeVec // the metric of cluster
-	lock     *os.File             // lock of the data directory, if the database is elsewhere
-	dataDir  string
-	log      *slog.Logger
+	node       *httpapi.Node
+	service    *httpapi.Service // nil: this server has no API, only its node
+	db         *sqlstore.DB
+	blobs      blobStore
+	accounts   *auth.Accounts
+	hooks      *webhook.Webhooks    // nil: this server sends no webhooks
+	imports    *remote.Imports      // nil: this server does not read from URLs
+	deliveries *remote.Deliveries   // nil: this server does not write to URLs
+	forms      *gotenberg.Routes    // nil: this server has no routes of Gotenberg
+	set        *standard.Set        // nil: this server has no engines
+	cluster    *cluster             // nil: this is the only server
+	workers    *prometheus.GaugeVec // the metric of cluster
+	lock       *os.File             // lock of the data directory, if the database is elsewhere
+	dataDir    string
+	log        *slog.Logger
 }
 
 // open creates the service. The caller must close the app.
@@ -313,6 +317,13 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	if a.imports != nil {
 		api.Extensions = append(api.Extensions, a.imports.Extension)
+	}
+	if a.deliveries, err = a.newDeliveries(cfg, &api); err != nil {
+		return err
+	}
+	if a.deliveries != nil {
+		api.Extensions = append(api.Extensions, a.deliveries.Extension)
+		api.OnFinal = a.deliveries.Ended
 	}
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
