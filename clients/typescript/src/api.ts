@@ -1242,6 +1242,37 @@ export interface components {
             file_key: components["schemas"]["FileKey"];
         };
         Do: components["schemas"]["DoAction"] | components["schemas"]["DoSteps"];
+        DeliveryTarget: {
+            /** @description An https or http URL at a public address. */
+            url: string;
+            /** @description Headers of the request. At most 20, with 8 KiB in total. They are stored encrypted until the delivery has ended. */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        DeliveryStatus: {
+            /**
+             * @description `pending`: another attempt is due, or the operation is not finished. `delivered`: the server of the URL has accepted the result. `failed`: no attempt follows.
+             * @enum {string}
+             */
+            state: "pending" | "delivered" | "failed";
+            /** @description Number of requests. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the result is sent again.
+             */
+            next_attempt?: string;
+            /**
+             * Format: date-time
+             * @description When the result was delivered.
+             */
+            delivered_at?: string;
+            /** @description Why the last request failed: `url_address`, `url_unreachable`, `url_status`, `url_timeout`, `url_redirect`, `url_gone` (status 410), `url_missing` (more results than URLs), `result_gone` (deleted or expired) or `internal_error`. */
+            error_code?: string;
+            /** @description The same for people. */
+            error_message?: string;
+        };
         OperationCreated: {
             /**
              * Format: uuid
@@ -1348,6 +1379,8 @@ export interface components {
             error_code?: components["schemas"]["FileErrorCode"];
             /** @description What is wrong and what to do; only if failed. */
             error_message?: string;
+            /** @description State of the delivery, if the operation has `deliver`. Webhooks do not have it. */
+            delivery?: components["schemas"]["DeliveryStatus"];
         };
         Warning: {
             /**
@@ -1611,7 +1644,7 @@ export interface components {
          * @description See the list of errors.
          * @enum {string}
          */
-        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_scheme" | "url_credentials" | "url_address" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
+        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
         /** @description Limits of an account; 0 means no limit. */
         AccountLimits: {
             /**
@@ -2695,6 +2728,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * convert
@@ -2713,6 +2752,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * extract
@@ -2731,6 +2776,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * extract_pages
@@ -2749,6 +2800,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * fill_form
@@ -2767,6 +2824,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * flatten
@@ -2785,6 +2848,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * inspect
@@ -2803,6 +2872,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * lock
@@ -2821,6 +2896,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * merge
@@ -2839,6 +2920,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * metadata
@@ -2857,6 +2944,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * ocr
@@ -2875,6 +2968,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * page_numbers
@@ -2893,6 +2992,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * reset_password
@@ -2911,6 +3016,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * rotate
@@ -2929,6 +3040,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * split
@@ -2947,6 +3064,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * thumbnail
@@ -2965,6 +3088,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * unlock
@@ -2983,6 +3112,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * watermark
@@ -3001,6 +3136,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * zip
@@ -3019,6 +3160,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * steps
@@ -3042,6 +3189,12 @@ export interface components {
             }[];
             /** @description Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no effect. */
             keep?: boolean;
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /** @description One action. */
         DoAction: components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
@@ -3314,7 +3467,7 @@ export interface components {
                  */
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {unknown} */
-                    error?: "invalid_request" | "unsupported_operation";
+                    error?: "invalid_request" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address";
                 };
             };
         };
@@ -6932,7 +7085,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "file": [
+                 *         "the bytes of report.docx"
+                 *       ],
+                 *       "convert_to": "pdf"
+                 *     }
+                 */
                 "multipart/form-data": components["schemas"]["RunForm"];
+                /** @example the bytes of report.docx */
                 "application/octet-stream": string;
             };
         };
@@ -7136,6 +7298,39 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "type": "operation.completed",
+                 *       "timestamp": "2026-01-01T00:00:01.482Z",
+                 *       "payload": {
+                 *         "main_task": {
+                 *           "id": "0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20",
+                 *           "status": "completed",
+                 *           "count": {
+                 *             "total": 1,
+                 *             "success": 1,
+                 *             "failed": 0
+                 *           },
+                 *           "notes": {
+                 *             "invoice": "2026-0117"
+                 *           },
+                 *           "file_data": [
+                 *             {
+                 *               "file_key": "h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *               "input_file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                 *               "status": "completed",
+                 *               "progress": 100,
+                 *               "download_link": "/v1/download/h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *               "file_name": "report.pdf",
+                 *               "size": 30211,
+                 *               "mime_type": "application/pdf",
+                 *               "expires_at": "2026-01-02T00:00:01.480Z"
+                 *             }
+                 *           ]
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["OperationEvent"];
             };
         };
@@ -7165,6 +7360,29 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "type": "fileTask.completed",
+                 *       "timestamp": "2026-01-01T00:00:01.480Z",
+                 *       "payload": {
+                 *         "main_task": {
+                 *           "id": "0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20",
+                 *           "status": "running"
+                 *         },
+                 *         "file_task": {
+                 *           "file_key": "h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *           "input_file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                 *           "status": "completed",
+                 *           "progress": 100,
+                 *           "download_link": "/v1/download/h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *           "file_name": "report.pdf",
+                 *           "size": 30211,
+                 *           "mime_type": "application/pdf",
+                 *           "expires_at": "2026-01-02T00:00:01.480Z"
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["FileTaskEvent"];
             };
         };
