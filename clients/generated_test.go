@@ -109,6 +109,45 @@ func TestGenerators(t *testing.T) {
 	}
 }
 
+// Every request and response in JSON has an example, also those of extensions and webhooks.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"/openapi.json", "/openapi-3.0.json"} {
+		_, doc := document(t, form)
+		found := 0
+		var walk func(at string, v any)
+		walk = func(at string, v any) {
+			switch v := v.(type) {
+			case map[string]any:
+				content, _ := v["content"].(map[string]any)
+				for kind, c := range content {
+					media, ok := c.(map[string]any)
+					if !ok || !strings.HasSuffix(kind, "json") {
+						continue
+					}
+					if found++; media["example"] == nil && media["examples"] == nil {
+						t.Errorf("%s: %s/%s has no example", form, at, kind)
+					}
+				}
+				for name, e := range v {
+					walk(at+"/"+name, e)
+				}
+			case []any:
+				for i, e := range v {
+					walk(fmt.Sprint(at, "/", i), e)
+				}
+			}
+		}
+		for _, part := range []string{"paths", "webhooks", "x-webhooks"} {
+			walk(part, doc[part])
+		}
+		walk("responses", doc["components"].(map[string]any)["responses"])
+		if found < 70 {
+			t.Errorf("%s: only %d bodies in JSON", form, found)
+		}
+	}
+}
+
 // save writes a form of the document to a directory as openapi.json.
 func save(t *testing.T, dir, form string) (doc map[string]any) {
 	t.Helper()

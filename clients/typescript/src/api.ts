@@ -232,7 +232,8 @@ export interface paths {
         };
         /**
          * Status of one file of an operation
-         * @description The status of the operation, with only the elements of `files_data` that belong to the file.
+         * @description The status of the operation, with only the elements of `files_data` that belong to the file. `operation_status` is that
+         *     of the whole operation: it can be `completed` while this file is `failed`. Read `files_data[].status`.
          */
         get: operations["fileStatus"];
         put?: never;
@@ -279,7 +280,8 @@ export interface paths {
         };
         /**
          * List supported operations (query string)
-         * @description The same as `POST`, with the members in the query string. A JSON body is accepted too and takes precedence.
+         * @description The same as `POST`, with the members in the query string. A JSON body is accepted too and takes precedence. Parameters
+         *     may also have their own names, as in `?ext=docx&action=convert&convert_to=pdf`.
          */
         get: operations["supportedOperationQuery"];
         put?: never;
@@ -329,12 +331,17 @@ export interface paths {
             };
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Describe a file
+         * @description The state of an upload, an import or a result. `wait` waits until an import has ended.
+         */
+        get: operations["getFile"];
         put?: never;
         post?: never;
         /**
          * Delete a file
-         * @description Deletes an upload or a result now, before it expires.
+         * @description Deletes an upload or a result now, before it expires. The status of an operation does not change: it keeps the
+         *     `download_link` of a deleted or expired result, which then returns 404 or 410.
          */
         delete: operations["deleteFile"];
         options?: never;
@@ -1070,6 +1077,37 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import a file from a URL
+         * @description The service reads the file from the URL and stores it like an upload: the same limits and quotas apply, and `do` takes its
+         *     `file_key`. A presigned `GET` URL of a bucket works as it is.
+         *
+         *     Its name is `file_name`, or else that of the header `Content-Disposition` of the response, or else the end of the URL's path.
+         *
+         *     If the file is not stored within `wait`, the response is a 202. The import continues, and `GET /files/{file_key}` shows its
+         *     state. It also continues after a restart of the service. If the client disconnects before the response, the import is
+         *     cancelled. A failed request leaves nothing behind.
+         *
+         *     Requests go only to public addresses, unless the service allows others. Redirects are followed, and each address is checked.
+         *     Redirects from https to http are refused. `headers` are not sent to another host than that of the URL.
+         *     `Idempotency-Key` has no effect: a repeated call imports the file again.
+         */
+        post: operations["import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     operation: {
@@ -1172,6 +1210,31 @@ export interface components {
             /** @description Position of the part's URL in `presigned_urls`; the first is 1. */
             part_number: number;
         };
+        FileInfo: {
+            file_key: components["schemas"]["FileKey"];
+            /**
+             * @description `importing`: the service is reading it from its URL. `uploading`: its upload is not complete. `ready`: it can be used. `failed`: its import failed.
+             * @enum {string}
+             */
+            state: "importing" | "uploading" | "ready" | "failed";
+            /** @description Name of the file. Absent while an import does not know it. */
+            file_name?: string;
+            /** @description Size in bytes. */
+            size?: number;
+            /** @description Media type. */
+            mime_type?: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the file is deleted. Absent if never.
+             */
+            expires_at?: string;
+            /** @description Why the import failed. The codes are the errors of `POST /import`. */
+            error_code?: string;
+            /** @description The same for people. */
+            error_message?: string;
+        };
         FileMessage: {
             /** @description A text for people. */
             message: string;
@@ -1179,6 +1242,37 @@ export interface components {
             file_key: components["schemas"]["FileKey"];
         };
         Do: components["schemas"]["DoAction"] | components["schemas"]["DoSteps"];
+        DeliveryTarget: {
+            /** @description An https or http URL at a public address. */
+            url: string;
+            /** @description Headers of the request. At most 20, with 8 KiB in total. They are stored encrypted until the delivery has ended. */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        DeliveryStatus: {
+            /**
+             * @description `pending`: another attempt is due, or the operation is not finished. `delivered`: the server of the URL has accepted the result. `failed`: no attempt follows.
+             * @enum {string}
+             */
+            state: "pending" | "delivered" | "failed";
+            /** @description Number of requests. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the result is sent again.
+             */
+            next_attempt?: string;
+            /**
+             * Format: date-time
+             * @description When the result was delivered.
+             */
+            delivered_at?: string;
+            /** @description Why the last request failed: `url_address`, `url_unreachable`, `url_status`, `url_timeout`, `url_redirect`, `url_gone` (status 410), `url_missing` (more results than URLs), `result_gone` (deleted or expired) or `internal_error`. */
+            error_code?: string;
+            /** @description The same for people. */
+            error_message?: string;
+        };
         OperationCreated: {
             /**
              * Format: uuid
@@ -1249,7 +1343,7 @@ export interface components {
             progress: number;
             /**
              * Format: uri-reference
-             * @description Link to the result; a path relative to the address of the service. Only if completed.
+             * @description Link to the result; a path relative to the address of the service. Only if completed. It stays after the result has been deleted or has expired, and then returns 404 or 410.
              */
             download_link?: string;
             /** @description Of the result if there is one, else of the input. */
@@ -1285,6 +1379,8 @@ export interface components {
             error_code?: components["schemas"]["FileErrorCode"];
             /** @description What is wrong and what to do; only if failed. */
             error_message?: string;
+            /** @description State of the delivery, if the operation has `deliver`. Webhooks do not have it. */
+            delivery?: components["schemas"]["DeliveryStatus"];
         };
         Warning: {
             /**
@@ -1548,7 +1644,7 @@ export interface components {
          * @description See the list of errors.
          * @enum {string}
          */
-        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage";
+        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
         /** @description Limits of an account; 0 means no limit. */
         AccountLimits: {
             /**
@@ -2008,6 +2104,32 @@ export interface components {
             };
         } & {
             [key: string]: unknown;
+        };
+        Import: {
+            /**
+             * Format: uri
+             * @description An https or http URL without user name and password.
+             */
+            url: string;
+            /** @description Name of the file. */
+            file_name?: string;
+            /** @description Headers of the request, such as `Authorization`. At most 20, with 8 KiB in total. They are stored encrypted until the import has ended. */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description The longest time to wait: a number of seconds, or a time such as `90s`. A minute if it is absent; longer than the
+             *     service allows is cut short.
+             */
+            wait?: string | number;
+        };
+        Imported: {
+            file_key: components["schemas"]["FileKey"];
+            /**
+             * @description `ready`: the file can be used.
+             * @enum {string}
+             */
+            state: "importing" | "ready";
         };
         CompressParameters: {
             /**
@@ -2529,6 +2651,10 @@ export interface components {
         FormatsEnvelope: {
             data: components["schemas"]["Formats"];
         } & components["schemas"]["Formats"];
+        /** @description The members of FileInfo, and under `data` the same members again. */
+        FileInfoEnvelope: {
+            data: components["schemas"]["FileInfo"];
+        } & components["schemas"]["FileInfo"];
         /** @description The members of Health, and under `data` the same members again. */
         HealthEnvelope: {
             data: components["schemas"]["Health"];
@@ -2581,6 +2707,10 @@ export interface components {
         WebhookDeliveryDetailEnvelope: {
             data: components["schemas"]["WebhookDeliveryDetail"];
         } & components["schemas"]["WebhookDeliveryDetail"];
+        /** @description The members of Imported, and under `data` the same members again. */
+        ImportedEnvelope: {
+            data: components["schemas"]["Imported"];
+        } & components["schemas"]["Imported"];
         /**
          * compress
          * @description Makes files smaller.
@@ -2598,6 +2728,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * convert
@@ -2616,6 +2752,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * extract
@@ -2634,6 +2776,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * extract_pages
@@ -2652,6 +2800,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * fill_form
@@ -2670,6 +2824,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * flatten
@@ -2688,6 +2848,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * inspect
@@ -2706,6 +2872,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * lock
@@ -2724,6 +2896,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * merge
@@ -2742,6 +2920,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * metadata
@@ -2760,6 +2944,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * ocr
@@ -2778,6 +2968,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * page_numbers
@@ -2796,6 +2992,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * reset_password
@@ -2814,6 +3016,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * rotate
@@ -2832,6 +3040,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * split
@@ -2850,6 +3064,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * thumbnail
@@ -2868,6 +3088,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * unlock
@@ -2886,6 +3112,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * watermark
@@ -2904,6 +3136,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * zip
@@ -2922,6 +3160,12 @@ export interface components {
             notes?: {
                 [key: string]: string;
             };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
          * steps
@@ -2945,6 +3189,12 @@ export interface components {
             }[];
             /** @description Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no effect. */
             keep?: boolean;
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /** @description One action. */
         DoAction: components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
@@ -3217,7 +3467,7 @@ export interface components {
                  */
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {unknown} */
-                    error?: "invalid_request" | "unsupported_operation";
+                    error?: "invalid_request" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address";
                 };
             };
         };
@@ -3870,6 +4120,11 @@ export interface components {
          */
         "X-Warnings": string;
         /**
+         * @description The response is that of an earlier request with the same `Idempotency-Key`; otherwise absent.
+         * @example true
+         */
+        IdempotencyReplayed: "true";
+        /**
          * @description Seconds to wait before a retry.
          * @example 5
          */
@@ -3917,6 +4172,7 @@ export interface operations {
             /** @description The upload session. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
@@ -3989,6 +4245,7 @@ export interface operations {
             /** @description The upload session. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
@@ -4162,6 +4419,7 @@ export interface operations {
             /** @description The operation is queued. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
@@ -4275,7 +4533,6 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -4740,6 +4997,71 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The longest time to wait while the file is being imported: a number of seconds, or a time such as `30s`. Longer than the
+                 *     service allows is cut short.
+                 * @example 30s
+                 */
+                wait?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Key of an upload or of a result.
+                 * @example h7yx3rwd5kqm2zvbt6ncj4fp7a
+                 */
+                file_key: components["parameters"]["FileKeyParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *       "state": "ready",
+                     *       "file_name": "report.docx",
+                     *       "size": 48213,
+                     *       "mime_type": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                     *       "created_at": "2026-01-01T12:00:00Z",
+                     *       "expires_at": "2026-01-02T12:00:00Z",
+                     *       "data": {
+                     *         "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *         "state": "ready",
+                     *         "file_name": "report.docx",
+                     *         "size": 48213,
+                     *         "mime_type": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                     *         "created_at": "2026-01-01T12:00:00Z",
+                     *         "expires_at": "2026-01-02T12:00:00Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FileInfoEnvelope"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Expired"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5433,7 +5755,6 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6764,7 +7085,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "file": [
+                 *         "the bytes of report.docx"
+                 *       ],
+                 *       "convert_to": "pdf"
+                 *     }
+                 */
                 "multipart/form-data": components["schemas"]["RunForm"];
+                /** @example the bytes of report.docx */
                 "application/octet-stream": string;
             };
         };
@@ -6826,6 +7156,139 @@ export interface operations {
             507: components["responses"]["InsufficientStorage"];
         };
     };
+    import: {
+        parameters: {
+            query?: {
+                /**
+                 * @description As in the body.
+                 * @example 90s
+                 */
+                wait?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/files/report.docx"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Import"];
+            };
+        };
+        responses: {
+            /** @description The file is stored. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *       "state": "ready",
+                     *       "data": {
+                     *         "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *         "state": "ready"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ImportedEnvelope"];
+                };
+            };
+            /** @description The import takes longer than `wait`. It continues. */
+            202: {
+                headers: {
+                    /** @description The state of the file. */
+                    Location: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *       "state": "importing",
+                     *       "data": {
+                     *         "file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                     *         "state": "importing"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ImportedEnvelope"];
+                };
+            };
+            /** @description The request is invalid, or the URL is not permitted. `error` names the rule. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs#error-url_address",
+                     *       "title": "Bad Request",
+                     *       "status": 400,
+                     *       "detail": "the URL leads to an address that is not public",
+                     *       "error": "url_address",
+                     *       "message": "the URL leads to an address that is not public",
+                     *       "code": 400,
+                     *       "request_id": "7d0d7c0f-5c5d-4d6c-a4a4-9c63f0a0a1a7"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        error?: "invalid_request" | "url_scheme" | "url_credentials" | "url_address";
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description The file cannot be read from the URL. `error` names the reason. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs#error-url_status",
+                     *       "title": "Unprocessable Entity",
+                     *       "status": 422,
+                     *       "detail": "the server of the URL responded with 404 Not Found",
+                     *       "error": "url_status",
+                     *       "message": "the server of the URL responded with 404 Not Found",
+                     *       "code": 422,
+                     *       "request_id": "7d0d7c0f-5c5d-4d6c-a4a4-9c63f0a0a1a7"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        error?: "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
+                    };
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["InsufficientStorage"];
+        };
+    };
     tellOperation: {
         parameters: {
             query?: never;
@@ -6835,6 +7298,39 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "type": "operation.completed",
+                 *       "timestamp": "2026-01-01T00:00:01.482Z",
+                 *       "payload": {
+                 *         "main_task": {
+                 *           "id": "0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20",
+                 *           "status": "completed",
+                 *           "count": {
+                 *             "total": 1,
+                 *             "success": 1,
+                 *             "failed": 0
+                 *           },
+                 *           "notes": {
+                 *             "invoice": "2026-0117"
+                 *           },
+                 *           "file_data": [
+                 *             {
+                 *               "file_key": "h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *               "input_file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                 *               "status": "completed",
+                 *               "progress": 100,
+                 *               "download_link": "/v1/download/h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *               "file_name": "report.pdf",
+                 *               "size": 30211,
+                 *               "mime_type": "application/pdf",
+                 *               "expires_at": "2026-01-02T00:00:01.480Z"
+                 *             }
+                 *           ]
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["OperationEvent"];
             };
         };
@@ -6864,6 +7360,29 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "type": "fileTask.completed",
+                 *       "timestamp": "2026-01-01T00:00:01.480Z",
+                 *       "payload": {
+                 *         "main_task": {
+                 *           "id": "0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20",
+                 *           "status": "running"
+                 *         },
+                 *         "file_task": {
+                 *           "file_key": "h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *           "input_file_key": "k3v7mzq2d5yhw6tcn4xrfa7p2e",
+                 *           "status": "completed",
+                 *           "progress": 100,
+                 *           "download_link": "/v1/download/h7yx3rwd5kqm2zvbt6ncj4fp7a",
+                 *           "file_name": "report.pdf",
+                 *           "size": 30211,
+                 *           "mime_type": "application/pdf",
+                 *           "expires_at": "2026-01-02T00:00:01.480Z"
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["FileTaskEvent"];
             };
         };

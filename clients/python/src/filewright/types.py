@@ -14,6 +14,14 @@ class CompressParameters(TypedDict):
     """Password that opens an encrypted file."""
 
 
+class DeliveryTarget(TypedDict):
+    url: str
+    """An https or http URL at a public address."""
+    headers: NotRequired[dict[str, str]]
+    """Headers of the request. At most 20, with 8 KiB in total. They are stored encrypted until the delivery
+    has ended."""
+
+
 class DoCompress(TypedDict):
     """Makes files smaller."""
     action: Literal["compress"]
@@ -23,6 +31,11 @@ class DoCompress(TypedDict):
     parameters: NotRequired["CompressParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class ConvertParameters(TypedDict):
@@ -219,6 +232,11 @@ class DoConvert(TypedDict):
     parameters: "ConvertParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class ExtractParameters(TypedDict):
@@ -237,6 +255,11 @@ class DoExtract(TypedDict):
     parameters: NotRequired["ExtractParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class ExtractPagesParameters(TypedDict):
@@ -255,6 +278,11 @@ class DoExtractPages(TypedDict):
     parameters: "ExtractPagesParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class FillFormParameters(TypedDict):
@@ -276,6 +304,11 @@ class DoFillForm(TypedDict):
     parameters: "FillFormParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class FlattenParameters(TypedDict):
@@ -292,6 +325,11 @@ class DoFlatten(TypedDict):
     parameters: NotRequired["FlattenParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class InspectParameters(TypedDict):
@@ -308,6 +346,11 @@ class DoInspect(TypedDict):
     parameters: NotRequired["InspectParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class LockParameters(TypedDict):
@@ -328,6 +371,11 @@ class DoLock(TypedDict):
     parameters: "LockParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class MergeParameters(TypedDict):
@@ -346,6 +394,11 @@ class DoMerge(TypedDict):
     parameters: NotRequired["MergeParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class MetadataParameters(TypedDict):
@@ -366,6 +419,11 @@ class DoMetadata(TypedDict):
     parameters: NotRequired["MetadataParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class OcrParameters(TypedDict):
@@ -388,6 +446,11 @@ class DoOcr(TypedDict):
     parameters: NotRequired["OcrParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class PageNumbersParameters(TypedDict):
@@ -412,6 +475,11 @@ class DoPageNumbers(TypedDict):
     parameters: NotRequired["PageNumbersParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class ResetPasswordParameters(TypedDict):
@@ -432,6 +500,11 @@ class DoResetPassword(TypedDict):
     parameters: "ResetPasswordParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class RotateParameters(TypedDict):
@@ -452,6 +525,11 @@ class DoRotate(TypedDict):
     parameters: "RotateParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class SplitParameters(TypedDict):
@@ -474,6 +552,11 @@ class DoSplit(TypedDict):
     parameters: NotRequired["SplitParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class ThumbnailParameters(TypedDict):
@@ -517,6 +600,11 @@ class DoThumbnail(TypedDict):
     parameters: NotRequired["ThumbnailParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class UnlockParameters(TypedDict):
@@ -533,6 +621,11 @@ class DoUnlock(TypedDict):
     parameters: "UnlockParameters"
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class WatermarkParameters(TypedDict):
@@ -563,6 +656,11 @@ class DoWatermark(TypedDict):
     parameters: NotRequired["WatermarkParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 class ZipParameters(TypedDict):
@@ -581,6 +679,11 @@ class DoZip(TypedDict):
     parameters: NotRequired["ZipParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 DoAction: TypeAlias = Union["DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
@@ -605,6 +708,11 @@ class DoSteps(TypedDict):
     keep: NotRequired[bool]
     """Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no
     effect."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
 
 
 Do: TypeAlias = Union["DoAction", "DoSteps"]
@@ -632,6 +740,24 @@ class Warning(TypedDict):
 FileErrorCode: TypeAlias = Literal["corrupt_input", "format_mismatch", "password_required", "wrong_password", "not_encrypted", "unsupported_input", "limit_exceeded", "timeout", "cancelled", "engine_failed", "invalid_parameter", "engine_unavailable", "input_expired", "content_lost", "internal_error", "waited_too_long"]
 
 
+class DeliveryStatus(TypedDict):
+    state: Literal["pending", "delivered", "failed"]
+    """`pending`: another attempt is due, or the operation is not finished. `delivered`: the server of the URL
+    has accepted the result. `failed`: no attempt follows."""
+    attempts: int
+    """Number of requests."""
+    next_attempt: NotRequired[str]
+    """When the result is sent again."""
+    delivered_at: NotRequired[str]
+    """When the result was delivered."""
+    error_code: NotRequired[str]
+    """Why the last request failed: `url_address`, `url_unreachable`, `url_status`, `url_timeout`,
+    `url_redirect`, `url_gone` (status 410), `url_missing` (more results than URLs), `result_gone` (deleted or
+    expired) or `internal_error`."""
+    error_message: NotRequired[str]
+    """The same for people."""
+
+
 class FileStatus(TypedDict):
     file_key: "FileKey"
     """Of the result if there is one, else of the input."""
@@ -643,7 +769,8 @@ class FileStatus(TypedDict):
     progress: int
     """In percent."""
     download_link: NotRequired[str]
-    """Link to the result; a path relative to the address of the service. Only if completed."""
+    """Link to the result; a path relative to the address of the service. Only if completed. It stays after
+    the result has been deleted or has expired, and then returns 404 or 410."""
     file_name: NotRequired[str]
     """Of the result if there is one, else of the input."""
     size: NotRequired[int]
@@ -661,6 +788,8 @@ class FileStatus(TypedDict):
     """Only if failed."""
     error_message: NotRequired[str]
     """What is wrong and what to do; only if failed."""
+    delivery: NotRequired["DeliveryStatus"]
+    """State of the delivery, if the operation has `deliver`. Webhooks do not have it."""
 
 
 class OperationStatusStepsCount(TypedDict):
@@ -812,7 +941,7 @@ class SupportedOperation(TypedDict):
     """Why it is not supported."""
 
 
-ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage"]
+ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "url_scheme", "url_credentials", "url_address", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage", "url_redirect", "url_unreachable", "url_status", "url_timeout", "url_incomplete", "url_encoding"]
 
 
 class Dependency(TypedDict):
