@@ -155,8 +155,8 @@ type Limits struct {
 	MinRate int64
 	Stall   time.Duration
 
-	// Rate limits the requests of one key unless Principal.Rate is set. Zero: 100 per second, burst
-	// 1000.
+	// Rate limits the requests of one key unless Principal.Rate is set. Zero: 1000 per second, burst
+	// 10,000.
 	Rate Rate
 
 	// InvalidKeys limits requests with invalid API keys from one client address (IPv6: one /64
@@ -230,7 +230,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.MinRate, 16<<10)
 	def(&c.Limits.Stall, 30*time.Second)
 	def(&c.Limits.OverflowWait, 2*time.Second)
-	def(&c.Limits.Rate, Rate{PerSecond: 100, Burst: 1000})
+	def(&c.Limits.Rate, Rate{PerSecond: 1000, Burst: 10_000})
 	def(&c.Limits.InvalidKeys, Rate{PerSecond: 1, Burst: 50})
 	def(&c.Limits.LongPoll, time.Minute)
 	def(&c.Retention.URLs, time.Hour)

@@ -23,6 +23,10 @@ type Extension struct {
 
 	// Files knows files that the extension has accepted but not stored yet; nil: there are none.
 	Files FileSource
+
+	// Delivery delivers the results of operations; nil: the extension does not. At most one
+	// extension of a service may.
+	Delivery Delivery
 }
 
 // A Route is one endpoint of an [Extension].
@@ -126,8 +130,7 @@ func (d document) merge(source []byte) error {
 				err = errors.Join(err, add(get(d.root, "webhooks"), event, item))
 			}
 		case "x-errors": // slugs of problems
-			errors := get(d.root, "x-errors")
-			errors.Content = append(errors.Content, part.Content...)
+			d.addSlugs(part)
 		case "components":
 			for kind, all := range members(part) {
 				to := get(d.root, "components", kind)
@@ -146,6 +149,20 @@ func (d document) merge(source []byte) error {
 		}
 	}
 	return nil
+}
+
+// addSlugs adds slugs of problems unless they exist.
+func (d document) addSlugs(part *yaml.Node) {
+	all := get(d.root, "x-errors")
+	have := make(map[string]bool)
+	for _, e := range elements(all) {
+		have[text(e, "slug")] = true
+	}
+	for _, e := range elements(part) {
+		if !have[text(e, "slug")] {
+			all.Content = append(all.Content, e)
+		}
+	}
 }
 
 // addTag adds a tag unless it exists. It goes before the last tag, which is about the service

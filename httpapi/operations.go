@@ -148,13 +148,16 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkDelivery(op, req.Deliver); err != nil {
+		return nil, err
+	}
 	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
 	if s.cfg.Quota != nil {
 		if err := s.cfg.Quota.Reserve(r.Context(), use); err != nil {
 			return nil, err
 		}
 	}
-	stored, err := s.tracker.Submit(r.Context(), *op)
+	stored, err := s.submitDelivered(r.Context(), op, req.Deliver)
 	if s.cfg.Quota != nil {
 		as := Kept
 		if err != nil || stored.ID != op.ID {

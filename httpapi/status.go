@@ -18,7 +18,12 @@ func (s *Service) operationStatus(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, s.Describe(op))
+	resp, err := s.describe(r.Context(), op)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, resp[0])
 }
 
 // wait returns the operation of a request once it is final or the request's wait time is over.
@@ -73,7 +78,12 @@ func (s *Service) fileStatus(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	resp := s.Describe(op)
+	described, err := s.describe(r.Context(), op)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	resp := described[0]
 	all := resp.FilesData
 	resp.FilesData = []FileStatus{}
 	for _, fd := range all {
@@ -114,7 +124,11 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Accel-Buffering", "no") // prevents buffering by nginx
 			w.WriteHeader(http.StatusOK)
 		}
-		b, err := s.encode(s.Describe(op))
+		resp, err := s.describe(ctx, op)
+		if err != nil {
+			return
+		}
+		b, err := s.encode(resp[0])
 		if err != nil {
 			return
 		}
@@ -135,7 +149,12 @@ func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, s.Describe(op))
+	resp, err := s.describe(r.Context(), op)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, resp[0])
 }
 
 // listOperations answers GET /operations.
@@ -160,17 +179,23 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 	}
 	limit := query.Limit
 	query.Limit++ // one more, to detect a next page
-	resp := listResponse{Operations: []OperationStatus{}}
+	var resp listResponse
+	var ops []*status.Operation
 	for op, err := range s.tracker.List(r.Context(), query) {
 		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
-		if len(resp.Operations) == limit {
-			resp.NextCursor = resp.Operations[limit-1].MainTaskID
+		if len(ops) == limit {
+			resp.NextCursor = ops[limit-1].ID
 			break
 		}
-		resp.Operations = append(resp.Operations, s.Describe(op))
+		ops = append(ops, op)
+	}
+	var err error
+	if resp.Operations, err = s.describe(r.Context(), ops...); err != nil {
+		s.fail(w, r, err)
+		return
 	}
 	s.reply(w, resp)
 }

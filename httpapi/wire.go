@@ -58,6 +58,7 @@ type doRequest struct {
 	Notes      map[string]string `json:"notes"`
 	Steps      []stepRequest     `json:"steps"` // in place of Action and Parameters
 	Keep       bool              `json:"keep"`  // the results of all steps
+	Deliver    []DeliveryTarget  `json:"deliver"`
 }
 
 type stepRequest struct {
@@ -136,6 +137,7 @@ type FileStatus struct {
 	Warnings      []status.Warning `json:"warnings,omitempty"`
 	ErrorCode     string           `json:"error_code,omitempty"`
 	ErrorMessage  string           `json:"error_message,omitempty"`
+	Delivery      *DeliveryStatus  `json:"delivery,omitempty"`
 }
 
 // WaitingStatus says why a file waits.

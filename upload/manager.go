@@ -580,6 +580,25 @@ func (m *Manager) OpenFile(ctx context.Context, owner string, f *File) (blob.Obj
 	return nil, m.contentError(ctx, owner, f, err)
 }
 
+// Keep postpones the expiry of a file that can be opened, so that it does not expire before
+// until. For the errors see [Manager.Ready], for owner see [Manager.Get].
+func (m *Manager) Keep(ctx context.Context, owner, key string, until time.Time) error {
+	if _, err := m.Ready(ctx, owner, key); err != nil {
+		return err
+	}
+	until = until.UTC().Truncate(time.Millisecond)
+	_, err := m.store.Update(ctx, key, func(f *File) error {
+		if err := m.ready(f); err != nil {
+			return err
+		}
+		if !f.Expires.IsZero() && f.Expires.Before(until) {
+			f.Expires = until
+		}
+		return nil
+	})
+	return err
+}
+
 // Delete removes a file or session and its content now. For owner see
 // [Manager.Get].
 func (m *Manager) Delete(ctx context.Context, owner, key string) error {

@@ -48,6 +48,7 @@ type serverConfig struct {
 	cluster    clusterConfig
 	dashboard  bool
 	mcp        bool
+	gotenberg  gotenbergConfig
 	webhooks   webhookConfig
 	urls       urlConfig
 	api        httpapi.Config
@@ -86,6 +87,7 @@ func (s *serverConfig) registerNetwork(fs *flagSet) {
 func (s *serverConfig) registerAPI(fs *flagSet) {
 	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard at /dashboard/")
 	fs.BoolVar(&s.mcp, "mcp", true, "serve the Model Context Protocol at /mcp, for agents with an API key")
+	s.gotenberg.register(fs)
 	s.envelope = "dual"
 	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
 	fs.DurationVar(&s.runTimeout, "run-timeout", 10*time.Minute, "maximum `duration` that a client may wait for the result of POST /api/v1/run/ACTION; 0: this endpoint is off")
@@ -118,15 +120,15 @@ func (s *serverConfig) registerRequestLimits(fs *flagSet) {
 	fs.IntVar(&l.Files, "max-files", 100, "maximum `number` of files of one operation")
 	fs.IntVar(&l.Queued, "max-queued", 10000, "maximum `number` of queued files of one account")
 	fs.IntVar(&l.QueuedTotal, "max-queued-total", 100000, "maximum `number` of queued files of all accounts; negative: unlimited")
-	s.rate = 100
-	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [100]", func(v string) (err error) {
+	s.rate = 1000
+	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [1000]", func(v string) (err error) {
 		s.rate, err = strconv.ParseFloat(v, 64)
 		if err == nil && !(s.rate >= 0) {
 			err = errors.New("must be a number, not negative")
 		}
 		return err
 	})
-	fs.IntVar(&l.Rate.Burst, "rate-burst", 1000, "maximum `number` of requests in a burst with one API key")
+	fs.IntVar(&l.Rate.Burst, "rate-burst", 10_000, "maximum `number` of requests in a burst with one API key")
 	fs.IntVar(&l.InvalidKeys.Burst, "invalid-keys", 50, "maximum `number` of requests with an invalid API key from one address in a burst, and one more each second; negative: unlimited")
 }
 
@@ -209,6 +211,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		if n <= 0 {
 			return fmt.Errorf("--%s must be at least 1", name)
 		}
+	}
+	if err := s.gotenberg.check(s.webhooks.send); err != nil {
+		return err
 	}
 	if s.runTimeout < 0 {
 		return errors.New("--run-timeout must not be negative")
@@ -358,6 +363,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
+	fs.BoolVar(&e.ProofPrint, "proof-print", false, "print each Word document that is made of a PDF file with LibreOffice, compare it with the file, and keep the look of pages that differ; takes several times as long")
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")
 }
 

@@ -317,7 +317,7 @@ func TestEdgeFlags(t *testing.T) {
 	cfg, _, err := parse(t, nil)
 	systest.NoError(t, err)
 	l := cfg.api.Limits
-	if l.Rate != (httpapi.Rate{PerSecond: 100, Burst: 1000}) || l.InvalidKeys != (httpapi.Rate{PerSecond: 1, Burst: 50}) || l.MinRate != 16<<10 ||
+	if l.Rate != (httpapi.Rate{PerSecond: 1000, Burst: 10_000}) || l.InvalidKeys != (httpapi.Rate{PerSecond: 1, Burst: 50}) || l.MinRate != 16<<10 ||
 		l.Stall != 30*time.Second || cfg.headerTime != 10*time.Second || cfg.idleTime != 2*time.Minute || l.Queued != 10000 || l.QueuedTotal != 100000 ||
 		l.QueueTime != 24*time.Hour || l.TaskTime != 30*time.Minute || l.OverflowWait != 2*time.Second || l.MinFree != 0 {
 		t.Errorf("defaults: %+v", cfg)

@@ -29,6 +29,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/gotenberg"
 	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/onecall"
 	"github.com/filewright/filewright/httpapi/remote"
@@ -76,6 +77,9 @@ func (c *cli) serve(ctx context.Context, cfg serverConfig) error {
 	handler, closeDashboard, err := app.handler(ctx, &cfg)
 	if err != nil {
 		return err
+	}
+	if app.forms != nil {
+		handler = app.forms.Handler(handler)
 	}
 	srv := &http.Server{
 		Handler:           handler,
@@ -151,6 +155,9 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.imports != nil {
 		group.Go(func() error { return a.imports.Run(running) })
 	}
+	if a.deliveries != nil {
+		group.Go(func() error { return a.deliveries.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
@@ -187,19 +194,21 @@ const databaseName = "filewright.db"
 
 // An app is the service with everything that it uses.
 type app struct {
-	node     *httpapi.Node
-	service  *httpapi.Service // nil: this server has no API, only its node
-	db       *sqlstore.DB
-	blobs    blobStore
-	accounts *auth.Accounts
-	hooks    *webhook.Webhooks    // nil: this server sends no webhooks
-	imports  *remote.Imports      // nil: this server does not read from URLs
-	set      *standard.Set        // nil: this server has no engines
-	cluster  *cluster             // nil: this is the only server
-	workers  *prometheus.GaugeVec // the metric of cluster
-	lock     *os.File             // lock of the data directory, if the database is elsewhere
-	dataDir  string
-	log      *slog.Logger
+	node       *httpapi.Node
+	service    *httpapi.Service // nil: this server has no API, only its node
+	db         *sqlstore.DB
+	blobs      blobStore
+	accounts   *auth.Accounts
+	hooks      *webhook.Webhooks    // nil: this server sends no webhooks
+	imports    *remote.Imports      // nil: this server does not read from URLs
+	deliveries *remote.Deliveries   // nil: this server does not write to URLs
+	forms      *gotenberg.Routes    // nil: this server has no routes of Gotenberg
+	set        *standard.Set        // nil: this server has no engines
+	cluster    *cluster             // nil: this is the only server
+	workers    *prometheus.GaugeVec // the metric of cluster
+	lock       *os.File             // lock of the data directory, if the database is elsewhere
+	dataDir    string
+	log        *slog.Logger
 }
 
 // open creates the service. The caller must close the app.
@@ -299,6 +308,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	if cfg.mcp {
 		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
 	}
+	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}
@@ -307,6 +317,13 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	if a.imports != nil {
 		api.Extensions = append(api.Extensions, a.imports.Extension)
+	}
+	if a.deliveries, err = a.newDeliveries(cfg, &api); err != nil {
+		return err
+	}
+	if a.deliveries != nil {
+		api.Extensions = append(api.Extensions, a.deliveries.Extension)
+		api.OnFinal = a.deliveries.Ended
 	}
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)

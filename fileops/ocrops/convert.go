@@ -43,8 +43,9 @@ var shortNames = map[string]string{
 
 // Convert returns the action that converts pictures to plain text: the lines of the
 // picture, an empty line between paragraphs, and a form feed after each page. It reads
-// all pages of a TIFF file, and the first frame of an animation. It ignores the
-// orientation in EXIF data and detects that of the text instead.
+// all pages of a TIFF file except smaller copies of others, and the first frame of an
+// animation. It ignores the orientation in EXIF data and detects that of the text
+// instead.
 //
 // A picture without any text fails with [fileops.ErrUnsupportedInput].
 func (e *Engine) Convert() fileops.Action {
@@ -98,7 +99,10 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	}
 	var out bytes.Buffer
 	any := false
-	for _, p := range found {
+	for i, p := range found {
+		if i < len(sizes) && sizes[i].copy {
+			continue
+		}
 		// Lines in all directions count, because only their order matters.
 		for _, l := range p.lines {
 			l.angle = 0

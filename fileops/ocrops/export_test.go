@@ -20,4 +20,10 @@ func ParseHOCR(r io.Reader) {
 }
 
 // PictureSizes exports pictureSizes.
-func PictureSizes(f *fileops.File) ([]image.Point, error) { return pictureSizes(f, 500) }
+func PictureSizes(f *fileops.File) (sizes []image.Point, err error) {
+	all, err := pictureSizes(f, 500)
+	for _, s := range all {
+		sizes = append(sizes, s.Point)
+	}
+	return sizes, err
+}

@@ -174,7 +174,7 @@ func tiff(pages ...*image.Gray) []byte {
 		b = append(b, img.Pix...)
 		b = append(b, make([]byte, len(b)%2)...)
 		binary.LittleEndian.PutUint32(b[link:], uint32(len(b)))
-		fields := [][2]uint32{{256, uint32(w)}, {257, uint32(h)}, {258, 8}, {259, 1}, {262, 1}, {273, uint32(strip)}, {277, 1}, {278, uint32(h)}, {279, uint32(w * h)}}
+		fields := [][2]uint32{{254, 0}, {256, uint32(w)}, {257, uint32(h)}, {258, 8}, {259, 1}, {262, 1}, {273, uint32(strip)}, {277, 1}, {278, uint32(h)}, {279, uint32(w * h)}}
 		b = binary.LittleEndian.AppendUint16(b, uint16(len(fields)))
 		for _, f := range fields {
 			b = binary.LittleEndian.AppendUint16(b, uint16(f[0]))

@@ -327,6 +327,22 @@ func sixteenBits() []byte {
 	return b
 }
 
+// Smaller copies of a page are not read again.
+func TestConvertTIFFWithCopy(t *testing.T) {
+	t.Parallel()
+	img := page(t, english, 150)
+	b := tiff(img, img)
+	kind := []byte("\xfe\x00\x04\x00\x01\x00\x00\x00\x00")
+	at := bytes.LastIndex(b, kind)
+	b[at+len(kind)-1] = 1 // the second page is a copy
+	dir := t.TempDir()
+	systest.NoError(t, fileops.Run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "eng"}, fileops.ToDir(dir), fileops.Bytes("a.tiff", b)))
+	text := string(systest.ReadFile(t, filepath.Join(dir, "a.txt")))
+	if n, want := len(tokens(text)), len(tokens(english)); strings.Count(text, "\f") != 1 || n > want+want/5 || recall(english, text) < 0.9 {
+		t.Errorf("%d words, want %d on one page: %s", n, want, text)
+	}
+}
+
 // A GIF with an empty comment is valid, but Tesseract does not read it.
 func TestConvertGIFWithEmptyComment(t *testing.T) {
 	t.Parallel()

@@ -16,17 +16,23 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// pictureSizes returns the width and height of each page of a picture, read from its
-// headers only. It fails if there are more than most pages.
-func pictureSizes(f *fileops.File, most int) ([]image.Point, error) {
-	var sizes []image.Point
+// A pageSize is the width and height of a page of a picture.
+type pageSize struct {
+	image.Point
+	copy bool // the page is a smaller copy of another one
+}
+
+// pictureSizes returns the size of each page of a picture, read from its headers only. It
+// fails if there are more than most pages.
+func pictureSizes(f *fileops.File, most int) ([]pageSize, error) {
+	var sizes []pageSize
 	var err error
 	if f.Format() == format.TIFF {
 		sizes, err = tiffSizes(f.Reader(), most)
 	} else {
 		var cfg image.Config
 		cfg, _, err = image.DecodeConfig(f.Reader())
-		sizes = []image.Point{{X: cfg.Width, Y: cfg.Height}}
+		sizes = []pageSize{{Point: image.Pt(cfg.Width, cfg.Height)}}
 	}
 	if errors.Is(err, errPages) {
 		return nil, fileops.Fail(fileops.ErrLimit, err, "the picture has more than the limit of %d pages for character recognition; split it first", most)
@@ -44,12 +50,13 @@ var errPages = errors.New("tiff: too many pages")
 
 // Tags of TIFF 6.0, section 8.
 const (
-	tagWidth  = 256
-	tagHeight = 257
+	tagSubfileType = 254 // bit 0: a smaller copy
+	tagWidth       = 256
+	tagHeight      = 257
 )
 
 // tiffSizes reads the page directories of a TIFF file (TIFF 6.0, section 2).
-func tiffSizes(r io.ReaderAt, most int) ([]image.Point, error) {
+func tiffSizes(r io.ReaderAt, most int) ([]pageSize, error) {
 	var head [8]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil {
 		return nil, err
@@ -62,7 +69,7 @@ func tiffSizes(r io.ReaderAt, most int) ([]image.Point, error) {
 	default:
 		return nil, errors.New("tiff: bad header")
 	}
-	var sizes []image.Point
+	var sizes []pageSize
 	for at := int64(order.Uint32(head[4:])); at != 0; {
 		if len(sizes) >= most { // or the directories form a loop
 			return nil, errPages
@@ -75,13 +82,15 @@ func tiffSizes(r io.ReaderAt, most int) ([]image.Point, error) {
 		if _, err := r.ReadAt(dir, at+2); err != nil {
 			return nil, err
 		}
-		var size image.Point
+		var size pageSize
 		for e := dir; len(e) > 4; e = e[12:] {
 			v := int(order.Uint32(e[8:]))
 			if order.Uint16(e[2:]) == 3 { // SHORT
 				v = int(order.Uint16(e[8:]))
 			}
 			switch order.Uint16(e) {
+			case tagSubfileType:
+				size.copy = v&1 != 0
 			case tagWidth:
 				size.X = v
 			case tagHeight:

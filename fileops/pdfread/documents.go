@@ -44,6 +44,16 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Forma
 	}
 	if to == format.DOCX {
 		warnTurned(job, r.sheets)
+		choose := func(param string, f model.Form) {
+			for _, n := range numbers(job.Params.Get(param)) {
+				if i := slices.IndexFunc(r.sheets, func(s *model.Sheet) bool { return s.Number == n }); i >= 0 {
+					r.sheets[i].Form = f
+				}
+			}
+		}
+		choose(boxesParam, model.FormBoxes)
+		choose(picturesParam, model.FormPicture)
+		shrink(job, r.sheets)
 	}
 	d := layout.Document(ctx, r.sheets, r.marks, to == format.DOCX)
 	if err := context.Cause(ctx); err != nil {
@@ -74,6 +84,23 @@ func warnTurned(job *fileops.Job, sheets []*model.Sheet) {
 	}
 	if len(turned) > 0 {
 		job.Warn(fileops.WarnLayoutSimplified, "The text of %s runs sideways or upside down, so it was turned upright.", pageList(turned))
+	}
+}
+
+// largestPage is the largest width and height of a page in Word, in points: 22 inches.
+const largestPage = 1584
+
+// shrink makes pages smaller that are too large for Word, and reports them.
+func shrink(job *fileops.Job, sheets []*model.Sheet) {
+	var large []int
+	for _, s := range sheets {
+		if k := largestPage / max(s.W, s.H); k < 1 {
+			s.Scale(k)
+			large = append(large, s.Number)
+		}
+	}
+	if len(large) > 0 {
+		job.Warn(fileops.WarnLayoutSimplified, "Word has no pages above 22 inches (55.9 cm), so these were made smaller: %s.", pageList(large))
 	}
 }
 
@@ -127,7 +154,7 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 // backdrops draws the pictures of fixed pages.
 func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Document, media *extract.Store) error {
 	var pages []*model.Fixed
-	var boxes, whole, behind []int
+	var boxes, whole, behind, chosen []int
 	for _, s := range d.Sections {
 		f := s.Fixed
 		if f == nil {
@@ -137,6 +164,8 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 			pages = append(pages, f)
 		}
 		switch {
+		case f.Chosen:
+			chosen = append(chosen, f.Number)
 		case f.Whole:
 			whole = append(whole, f.Number)
 		case slices.ContainsFunc(f.Boxes, func(b *model.Box) bool { return !b.Behind }):
@@ -150,6 +179,9 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 	}
 	if len(whole) > 0 {
 		job.Warn(fileops.WarnPageAsImage, "The text of %s cannot be read or is mirrored, so a picture of the page was kept.", pageList(whole))
+	}
+	if len(chosen) > 0 {
+		job.Warn(fileops.WarnPageAsImage, "In print, neither flowing text nor text boxes look like %s, so a picture of the page was kept, with the text behind it.", pageList(chosen))
 	}
 	if len(behind) > 0 {
 		job.Warn(fileops.WarnPageAsImage, "Flowing text cannot show %s, so pictures do, with the text behind them.", pageList(behind))

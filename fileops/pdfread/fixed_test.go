@@ -354,3 +354,31 @@ func TestMisreadScan(t *testing.T) {
 		t.Errorf("on a page: %q", out[0].b)
 	}
 }
+
+// A page that is larger than any page of Word is made smaller, with everything on it.
+func TestDocxHugePage(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	text := strings.Fields(prose(6, 20))
+	extra := "/MediaBox[0 0 2000 3168]"
+	flowing := "0 0 0.6 RG 4 w 200 2800 m 1800 2800 l S\n0 g " + lines("F1", 40, 200, 2600, 60, strings.Join(text[:5], " "), strings.Join(text[5:10], " "))
+	drawing := "0.5 0.1 0.1 rg 200 1000 m 600 2400 1400 2400 1800 1000 c f 0 g " + lines("F1", 40, 200, 2600, 60, text[10:]...)
+	docx, codes := warned(t, e, "docx", pages(pdfPage{extra, flowing}, pdfPage{extra, drawing}))
+	parts := unzip(t, docx[0].b)
+	main := string(parts["word/document.xml"])
+	if want := `<w:pgSz w:w="20000" w:h="31680"/>`; strings.Count(main, want) != 2 {
+		t.Errorf("pages are not %s", want)
+	}
+	if text := main + string(parts["word/styles.xml"]); !strings.Contains(text, `<w:sz w:val="40"/>`) || strings.Contains(text, `<w:sz w:val="80"/>`) {
+		t.Error("the text is not of 20 points")
+	}
+	if !strings.Contains(main, `<a:ln w="25400">`) {
+		t.Error("the rule is not 2 points wide")
+	}
+	if want := `<wp:extent cx="12700000" cy="20116800"/>`; !strings.Contains(main, want) {
+		t.Errorf("the picture of the second page is not %s", want)
+	}
+	if want := []string{"layout_simplified", "layout_simplified"}; !slices.Equal(codes, want) {
+		t.Errorf("warnings %q, want %q", codes, want)
+	}
+}

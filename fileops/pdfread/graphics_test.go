@@ -69,6 +69,16 @@ func TestDocxGraphicsBehindFlow(t *testing.T) {
 	}
 }
 
+// The lines of a thick frame around the page are bars behind the flow.
+func TestDocxThickFrame(t *testing.T) {
+	t.Parallel()
+	content := "18 w 0 0.4 0 RG 9 9 577 824 re S\n0 g " + lines("F2", 11, 72, 710, 15, strings.Fields(prose(4, 60))[:20]...)
+	main := string(unzip(t, mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "docx"}, pages(pdfPage{content: content}))[0].b)["word/document.xml"])
+	if n := strings.Count(main, "<a:moveTo>"); n != 4 || !strings.Contains(main, `<a:srgbClr val="006600"/>`) || strings.Contains(main, "<wps:txbx>") {
+		t.Errorf("%d bars, want 4 green ones, and no text boxes", n)
+	}
+}
+
 // A picture behind text stays behind the flow.
 func TestDocxPictureBehindFlow(t *testing.T) {
 	t.Parallel()

@@ -201,14 +201,7 @@ func (e *Engine) Close() error { return e.pool.Close() }
 
 // Convert returns the action that converts PDF files.
 func (e *Engine) Convert() fileops.Action {
-	pages := fileops.Param{
-		Name: "pages", Pattern: pagelist.Pattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
-		Doc: "Pages to convert, counted from 1, such as 1-3,5,-1 (negative: from the end); all if absent.",
-	}
-	password := fileops.Param{
-		Name: "password", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
-		Doc: "Password that opens the document.",
-	}
+	pages, password := pagesParam(), passwordParam()
 	dpi := fileops.Param{
 		Name: "dpi", Type: fileops.Integer, Default: 150.0, Min: 36, Max: 600,
 		Doc: "Resolution of the pictures in dots per inch.",
@@ -253,6 +246,20 @@ func (e *Engine) Convert() fileops.Action {
 			return e.toPictures(ctx, job, f)
 		}
 	})
+}
+
+func pagesParam() fileops.Param {
+	return fileops.Param{
+		Name: "pages", Pattern: pagelist.Pattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
+		Doc: "Pages to convert, counted from 1, such as 1-3,5,-1 (negative: from the end); all if absent.",
+	}
+}
+
+func passwordParam() fileops.Param {
+	return fileops.Param{
+		Name: "password", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
+		Doc: "Password that opens the document.",
+	}
 }
 
 // pictureFormats returns the formats available for pages: lossless ones, and

@@ -133,6 +133,14 @@ func TestTextOfOneSheet(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a row of one letter", func(t *testing.T) {
+		t.Parallel()
+		row := strings.Repeat("W", 24) // each would be a common letter in a shifted font
+		out := mustConvert(t, e, fileops.Args{"convert_to": "txt"}, pages(pdfPage{content: lines("F1", 14, 72, 500, 20, row, "Potato")}))
+		if got := string(out[0].b); got != row+"\nPotato\n\f" {
+			t.Errorf("got %q", got)
+		}
+	})
 	t.Run("drawn twice", func(t *testing.T) {
 		t.Parallel()
 		content := lines("F1", 14, 72, 500, 20, "Bold by force") + lines("F1", 14, 72.3, 500, 20, "Bold by force")

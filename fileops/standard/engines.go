@@ -289,8 +289,11 @@ func Main(own ...fileops.Action) {
 				}
 			}
 			all = append(all, got.Actions()...)
-			if pdf, ok := got.(*pdfops.Engine); ok {
-				all = append(all, pdf.ImagesToPDF())
+			switch e := got.(type) {
+			case *pdfops.Engine:
+				all = append(all, e.ImagesToPDF())
+			case *pdfread.Engine:
+				all = append(all, e.Keep(), e.Compare()) // for Options.ProofPrint
 			}
 		}
 		return all, nil

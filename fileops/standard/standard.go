@@ -37,7 +37,9 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/isolate"
+	"github.com/filewright/filewright/fileops/pdfread"
 )
 
 // None is the path in [Options] that disables a program.
@@ -75,6 +77,12 @@ type Options struct {
 	// NoNamespaces runs programs without namespaces even if the host permits them, see
 	// [engine.Sandbox.Basic].
 	NoNamespaces bool
+
+	// ProofPrint prints each Word document that is made of a PDF file with LibreOffice and
+	// compares it with the file, see [pdfread.Proof]. It improves pages that look different,
+	// and takes several times as long. The other document formats are made of DOCX. It has
+	// no effect without LibreOffice.
+	ProofPrint bool
 
 	// Limits restrict the work on one file.
 	Limits Limits
@@ -231,7 +239,7 @@ func (s *Set) assemble(f *finder, list []entry) {
 		for _, a := range got.Actions() {
 			if e.local && s.pool != nil {
 				if pages != nil && (e.name == pageEngine || e.name == pdfEngine && a.Spec().Name == "compress") {
-					a, s.drawn = after(pages, s.isolate(a, s.pages)), true
+					a = s.drawing(pages, a)
 				} else {
 					a = s.Isolate(a)
 				}
@@ -239,7 +247,37 @@ func (s *Set) assemble(f *finder, list []entry) {
 			actions[e.name] = append(actions[e.name], a)
 		}
 	}
+	if f.opts.ProofPrint {
+		s.proofPrint(actions, pages)
+	}
 	s.actions = s.routed(list, actions)
+}
+
+// drawing isolates a, which uses pdfium.
+func (s *Set) drawing(pages fileops.Warmer, a fileops.Action) fileops.Action {
+	s.drawn = true
+	return after(pages, s.isolate(a, s.pages))
+}
+
+// proofPrint makes the conversions of PDF files to Word look at their results in print.
+func (s *Set) proofPrint(actions map[string][]fileops.Action, pages fileops.Warmer) {
+	i := slices.IndexFunc(actions[officeEngine], func(a fileops.Action) bool {
+		return a.Spec().Name == "convert" && slices.Contains(inputs(a, format.PDF), format.DOCX)
+	})
+	j := slices.IndexFunc(s.engines, func(e fileops.Engine) bool { _, ok := e.(*pdfread.Engine); return ok })
+	if i < 0 || j < 0 {
+		return
+	}
+	e := s.engines[j].(*pdfread.Engine)
+	keep, compare := e.Keep(), e.Compare()
+	if s.pool != nil {
+		keep, compare = s.drawing(pages, keep), s.drawing(pages, compare)
+	}
+	for k, a := range actions[pageEngine] {
+		if a.Spec().Name == "convert" {
+			actions[pageEngine][k] = pdfread.Proof{Convert: a, Keep: keep, Compare: compare, Print: actions[officeEngine][i]}.Action()
+		}
+	}
 }
 
 // after returns a with a wait until w is warm: pdfium is compiled once, in this process.

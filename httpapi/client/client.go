@@ -123,6 +123,10 @@ type Request struct {
 	Steps []Step `json:"steps,omitempty"`
 	Keep  bool   `json:"keep,omitempty"`
 
+	// Deliver is where the server writes the results: one element for each result, or one whose URL
+	// has {index} or {name} in its path or query.
+	Deliver []Target `json:"deliver,omitempty"`
+
 	// IdempotencyKey identifies the request: a server that has accepted it answers a repetition
 	// with the same operation. "" means a random key, which makes the client's own repetitions safe.
 	IdempotencyKey string `json:"-"`
@@ -132,6 +136,22 @@ type Request struct {
 type Step struct {
 	Action     string         `json:"action"`
 	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// A Target is a URL for the result of an operation, such as a presigned PUT URL of a bucket.
+type Target struct {
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"` // of the request
+}
+
+// A Delivery is the state of the delivery of a result.
+type Delivery struct {
+	State        string    `json:"state"`    // "pending", "delivered" or "failed"
+	Attempts     int       `json:"attempts"` // number of requests
+	Next         time.Time `json:"next_attempt"`
+	Delivered    time.Time `json:"delivered_at"`
+	ErrorCode    string    `json:"error_code"` // of the last request, if it failed
+	ErrorMessage string    `json:"error_message"`
 }
 
 // A StepState is the state of a step.
@@ -172,6 +192,7 @@ type File struct {
 	Warnings     []Warning `json:"warnings"`
 	ErrorCode    string    `json:"error_code"`
 	ErrorMessage string    `json:"error_message"`
+	Delivery     *Delivery `json:"delivery"` // nil: the request has no Deliver, or the file failed
 }
 
 // A Warning describes what a result lost.

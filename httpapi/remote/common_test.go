@@ -44,7 +44,7 @@ func convert() fileops.Action {
 		},
 	}}}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		b, err := job.Input().ReadAll(1 << 20)
+		b, err := job.Input().ReadAll(2 << 20)
 		if err != nil {
 			return err
 		}
@@ -60,6 +60,22 @@ func convert() fileops.Action {
 			}
 		}
 		return nil
+	})
+}
+
+// join writes one file with the content of all.
+func join() fileops.Action {
+	spec := fileops.Spec{Name: "join", Engine: "go", Family: "text", Joint: true, Summary: "Joins files.", Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}}}}
+	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		var all []byte
+		for _, in := range job.Inputs {
+			b, err := in.ReadAll(2 << 20)
+			if err != nil {
+				return err
+			}
+			all = append(all, b...)
+		}
+		return job.WriteBytes("all.txt", all)
 	})
 }
 
@@ -87,7 +103,7 @@ func (p place) start(t *testing.T, cfg httpapi.Config, with func(*server, *httpa
 	blobs, err := fsblob.New(filepath.Join(p.dir, "blobs"))
 	systest.NoError(t, err)
 	systest.NoError(t, os.MkdirAll(filepath.Join(p.dir, "scratch"), 0o700))
-	cfg.Actions, cfg.Files, cfg.Operations, cfg.Blobs = []fileops.Action{convert()}, s.db.Files(), s.db.Operations(), blobs
+	cfg.Actions, cfg.Files, cfg.Operations, cfg.Blobs = []fileops.Action{convert(), join()}, s.db.Files(), s.db.Operations(), blobs
 	cfg.TempDir, cfg.Secrets = filepath.Join(p.dir, "scratch"), secrets
 	cfg.Log = slog.New(slog.NewTextHandler(s.log, nil))
 	cfg.Limits.Drain = time.Millisecond

@@ -53,8 +53,9 @@ type ImportConfig struct {
 	Retention time.Duration // of failed imports; 0: 24 hours
 
 	// Exclusive declares that no other process runs imports: those of an earlier process continue at
-	// once.
+	// once. Otherwise they continue when no process has renewed its claim for Lease (0: 30 seconds).
 	Exclusive bool
+	Lease     time.Duration
 
 	Log *slog.Logger // nil discards
 }
@@ -99,7 +100,7 @@ func NewImports(cfg ImportConfig) (*Imports, error) {
 	}
 	i := &Imports{cfg: cfg, sealer: sealer}
 	i.runner = transfer.NewRunner(transfer.Config{
-		Store: cfg.Store, Kind: kindImport, Handler: i, Workers: cfg.Workers, Retention: cfg.Retention, Exclusive: cfg.Exclusive, Log: cfg.Log,
+		Store: cfg.Store, Kind: kindImport, Handler: i, Workers: cfg.Workers, Retention: cfg.Retention, Exclusive: cfg.Exclusive, Lease: cfg.Lease, Log: cfg.Log,
 	})
 	i.fetch = fetcher{
 		transport: netguard.NewTransport(netguard.Options{Allow: cfg.Allow, TLS: cfg.TLS}),

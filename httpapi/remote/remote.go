@@ -1,5 +1,6 @@
-// Package remote connects a service to URLs: POST /api/v1/import reads a file from a URL. It is an
-// extension of the service.
+// Package remote connects a service to URLs. [Imports] are POST /api/v1/import, which reads a file
+// from a URL. [Deliveries] are deliver in POST /do, which writes results to URLs. Each is an extension
+// of the service and works without the other.
 //
 //	imports, err := remote.NewImports(remote.ImportConfig{Store: db.Transfers(), Secrets: secrets})
 //	...

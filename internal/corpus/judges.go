@@ -22,6 +22,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/fidelity"
+	"github.com/filewright/filewright/internal/likeness"
 )
 
 // A Verdict is the opinion of programs that did not make the results.
@@ -329,7 +330,7 @@ func similarFlow(ctx context.Context, original, printed string, v *Verdict) erro
 		if err != nil {
 			return err
 		}
-		blank[i] = !slices.ContainsFunc(drawn, func(p *fidelity.Page) bool { return !p.Blank() })
+		blank[i] = !slices.ContainsFunc(drawn, func(p *likeness.Page) bool { return !p.Blank() })
 	}
 	if blank[1] && !blank[0] {
 		v.score(0)
@@ -354,7 +355,7 @@ func similarPages(ctx context.Context, original string, results []string, v *Ver
 	if err != nil || len(drawn) == 0 {
 		return err
 	}
-	var pictures []*fidelity.Page
+	var pictures []*likeness.Page
 	for i, p := range drawn {
 		got, err := picture(ctx, results[i], p.W, p.H)
 		if err != nil {
@@ -389,26 +390,15 @@ func similarPicture(ctx context.Context, original, result string, v *Verdict) er
 	best := 0.0
 	for range 4 {
 		best = max(best, a.Match(b).Look)
-		b = turned(b)
+		b = b.Turned()
 	}
 	v.score(10 * best)
 	return nil
 }
 
-// turned returns a square picture, turned by a quarter.
-func turned(p *fidelity.Page) *fidelity.Page {
-	out := &fidelity.Page{W: p.H, H: p.W, RGB: make([]byte, len(p.RGB))}
-	for y := range p.H {
-		for x := range p.W {
-			copy(out.RGB[3*(x*out.W+p.H-1-y):], p.RGB[3*(y*p.W+x):3*(y*p.W+x)+3])
-		}
-	}
-	return out
-}
-
 // picture decodes the first frame of a picture on white and scales it. Formats that ffmpeg does not
 // read are decoded by vips first.
-func picture(ctx context.Context, path string, w, h int) (*fidelity.Page, error) {
+func picture(ctx context.Context, path string, w, h int) (*likeness.Page, error) {
 	switch format.Parse(path) {
 	case format.AVIF, format.HEIC, format.JXL, format.JP2, format.WebP: // ffmpeg 5 reads no animated WebP
 		dir, err := os.MkdirTemp("", "corpus-")
@@ -430,7 +420,7 @@ func picture(ctx context.Context, path string, w, h int) (*fidelity.Page, error)
 	if len(raw) != 4*w*h {
 		return nil, object("ffmpeg finds no picture")
 	}
-	p := &fidelity.Page{W: w, H: h, RGB: make([]byte, 3*w*h)}
+	p := &likeness.Page{W: w, H: h, RGB: make([]byte, 3*w*h)}
 	visible := false // a channel without any visible pixel is not meant as alpha
 	for i := range w * h {
 		visible = visible || raw[4*i+3] > 0

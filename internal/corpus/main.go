@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) (worse bool, err err
 		limit    = fs.Duration("for", 0, "start no run after this `time`; 0: run all")
 		table    = fs.Bool("table", false, "print the totals as a table in Markdown, too")
 		atOnce   = fs.Int("at-once", 2, "run `N` files at the same time")
+		proof    = fs.Bool("proof-print", false, "compare documents that are made of PDF files with their print, as the flag of the server does")
 		timeout  = fs.Duration("timeout", 2*time.Minute, "stop a run after this `time`")
 	)
 	if err := fs.Parse(args); err != nil {
@@ -79,7 +80,7 @@ func run(ctx context.Context, args []string, out io.Writer) (worse bool, err err
 		return false, err
 	}
 	defer os.RemoveAll(scratch)
-	set := standard.Probe(ctx, &standard.Options{Isolate: true, TempDir: scratch, CacheDir: filepath.Join(scratch, "cache")})
+	set := standard.Probe(ctx, &standard.Options{Isolate: true, ProofPrint: *proof, TempDir: scratch, CacheDir: filepath.Join(scratch, "cache")})
 	defer func() { err = errors.Join(err, set.Close()) }()
 	if err := set.Warm(ctx); err != nil {
 		return false, err

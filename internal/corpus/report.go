@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/filewright/filewright/internal/fidelity"
+	"github.com/filewright/filewright/internal/likeness"
 )
 
 const row = "%-12s %-20s %8s %7s %6s %9s %2s  %-28s %s\n"
@@ -49,7 +49,7 @@ func (o *Outcome) print(w io.Writer) {
 
 // silent reports whether most of the file is lost and nothing says so.
 func (o *Outcome) silent() bool {
-	return o.State == completed && o.Score != nil && *o.Score < fidelity.ThrownAway && len(o.Warnings) == 0
+	return o.State == completed && o.Score != nil && *o.Score < likeness.ThrownAway && len(o.Warnings) == 0
 }
 
 // A total sums up the outcomes of one action.
@@ -87,10 +87,10 @@ func (t *total) add(o *Outcome) {
 	if o.Score != nil {
 		t.scored++
 		t.sum += *o.Score
-		if *o.Score >= fidelity.Kept {
+		if *o.Score >= likeness.Kept {
 			t.kept++
 		}
-		if *o.Score < fidelity.ThrownAway {
+		if *o.Score < likeness.ThrownAway {
 			t.thrownAway++
 		}
 	}

@@ -105,7 +105,7 @@ func TestSteps(t *testing.T) {
 	before := len(s.want(t, 200, "", "GET", "/api/v1/operations?limit=100", nil).body["operations"].([]any))
 	for want, list := range map[string][]map[string]any{
 		"steps[1].action":                {toPDF, step("rotate_video", nil)},
-		"steps[2].action":                {toPDF, step("inspect", nil), merge, lock},
+		"steps[2].action":                {toPDF, step("inspect", nil), lock},
 		"steps[1].parameters.convert_to": {toPDF, step("convert", map[string]any{"convert_to": "mp3"})},
 	} {
 		r := s.want(t, 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"file_keys": []string{one}, "steps": list})

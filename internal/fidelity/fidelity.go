@@ -16,19 +16,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/filewright/filewright/internal/likeness"
 )
 
 // The comparison of pages.
 const (
 	DPI      = 36 // resolution of compared pages
 	MaxPages = 20 // pages that are compared; the rest only counts
-)
-
-// Limits of a score, from people who looked at results.
-const (
-	Kept       = 8.0 // people keep a result with this score or a higher one
-	ThrownAway = 4.0 // people throw away a result with a lower score
 )
 
 // A Score says how much of a PDF survived. Nil means that the original has nothing to measure.
@@ -48,7 +43,7 @@ type Score struct {
 // Compare scores the file printed against the PDF original. Both are paths.
 func Compare(ctx context.Context, original, printed string) (Score, error) {
 	var s Score
-	var pages [2][]*Page
+	var pages [2][]*likeness.Page
 	var text [2]map[rune]int
 	for i, path := range []string{original, printed} {
 		var err error
@@ -63,13 +58,13 @@ func Compare(ctx context.Context, original, printed string) (Score, error) {
 		}
 	}
 	s.match(pages[0], pages[1])
-	s.Text = common(text[0], text[1])
+	s.Text = likeness.Common(text[0], text[1])
 	s.Total = s.total()
 	return s, nil
 }
 
 // Pictures scores pictures of the pages of a PDF, in order. They have the size of the pages at [DPI].
-func Pictures(ctx context.Context, original string, pictures []*Page) (Score, error) {
+func Pictures(ctx context.Context, original string, pictures []*likeness.Page) (Score, error) {
 	pages, err := Draw(ctx, original, len(pictures))
 	if err != nil {
 		return Score{}, err
@@ -84,14 +79,14 @@ func Pictures(ctx context.Context, original string, pictures []*Page) (Score, er
 // the PDF has nearly no text.
 func Text(ctx context.Context, original, text string) (*float64, error) {
 	want, err := letters(ctx, original)
-	return common(want, count(text)), err
+	return likeness.Common(want, likeness.Letters(text)), err
 }
 
 // match compares pages in order.
-func (s *Score) match(original, printed []*Page) {
+func (s *Score) match(original, printed []*likeness.Page) {
 	var ink, extra, look, colour mean
 	for i, a := range original {
-		m := Match{Ink: new(float64), Colour: new(float64)} // a missing page
+		m := likeness.Match{Ink: new(float64), Colour: new(float64)} // a missing page
 		if i < len(printed) {
 			m = a.Match(printed[i])
 		}
@@ -104,29 +99,12 @@ func (s *Score) match(original, printed []*Page) {
 }
 
 func (s *Score) total() float64 {
-	var sum, weights float64
-	add := func(weight float64, v *float64) {
-		if v != nil {
-			sum, weights = sum+weight**v, weights+weight
-		}
-	}
-	add(2, s.Ink)
-	if s.Extra != nil {
-		clean := 1 - *s.Extra
-		add(1, &clean)
-	}
-	add(1, s.Look)
-	add(1, s.Colour)
-	add(2, s.Text)
+	total, ok := likeness.Total(s.Ink, s.Extra, s.Look, s.Colour, s.Text)
 	a, b := s.Pages[0], s.Pages[1]
-	if weights == 0 || a == 0 || b == 0 {
+	if !ok || a == 0 || b == 0 {
 		return 0
 	}
-	total := 10 * sum / weights * float64(min(a, b)) / float64(max(a, b))
-	if s.Text != nil && *s.Text < 0.5 {
-		total /= 2
-	}
-	return math.Round(total*10) / 10
+	return math.Round(10*total*float64(min(a, b))/float64(max(a, b))) / 10
 }
 
 // A mean adds numbers that may be missing.
@@ -174,31 +152,7 @@ func letters(ctx context.Context, pdf string) (map[rune]int, error) {
 	for _, m := range word.FindAllSubmatch(out, -1) {
 		words.WriteString(html.UnescapeString(string(m[1])))
 	}
-	return count(words.String()), nil
-}
-
-// count counts the letters and digits of a text.
-func count(text string) map[rune]int {
-	n := make(map[rune]int)
-	for _, r := range strings.ToLower(text) {
-		if unicode.IsLetter(r) || unicode.IsNumber(r) {
-			n[r]++
-		}
-	}
-	return n
-}
-
-// common returns the part of the letters in want that have has, or nil for a few letters only.
-func common(want, have map[rune]int) *float64 {
-	found, all := 0, 0
-	for r, n := range want {
-		found, all = found+min(n, have[r]), all+n
-	}
-	if all <= 20 {
-		return nil
-	}
-	v := float64(found) / float64(all)
-	return &v
+	return likeness.Letters(words.String()), nil
 }
 
 // output runs a program of poppler. A damaged file is no error: whatever the program prints counts.

@@ -114,6 +114,7 @@ func NewTransport(o Options) *http.Transport {
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    o.Idle,
 		IdleConnTimeout:        30 * time.Second,
+		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: 16 << 10,
 	}
 }

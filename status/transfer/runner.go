@@ -60,9 +60,9 @@ type Runner struct {
 	wake chan struct{} // holds a token if a transfer may be due or a slot is free
 
 	mu      sync.Mutex
-	running map[string]context.CancelCauseFunc // by ID
-	owners  map[string]int                     // running transfers by owner
-	ended   chan struct{}                      // closed when a transfer has ended
+	running map[string]*context.CancelCauseFunc // by ID
+	owners  map[string]int                      // running transfers by owner
+	ended   chan struct{}                       // closed when a transfer has ended
 }
 
 // NewRunner returns a runner. It starts nothing.
@@ -77,7 +77,7 @@ func NewRunner(cfg Config) *Runner {
 	}
 	return &Runner{
 		cfg: cfg, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		running: make(map[string]context.CancelCauseFunc), owners: make(map[string]int),
+		running: make(map[string]*context.CancelCauseFunc), owners: make(map[string]int),
 	}
 }
 
@@ -160,11 +160,13 @@ func (r *Runner) work(base context.Context, t *Transfer) {
 	ctx, cancel := context.WithCancelCause(base)
 	defer cancel(nil)
 	r.mu.Lock()
-	r.running[t.ID] = cancel
+	r.running[t.ID] = &cancel
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
-		delete(r.running, t.ID)
+		if r.running[t.ID] == &cancel { // not that of a later claim
+			delete(r.running, t.ID)
+		}
 		if r.owners[t.Owner]--; r.owners[t.Owner] == 0 {
 			delete(r.owners, t.Owner)
 		}
@@ -256,7 +258,7 @@ func (r *Runner) Cancel(ctx context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stop := r.running[id]; stop != nil && err == nil {
-		stop(ErrCancelled)
+		(*stop)(ErrCancelled)
 	}
 	return err
 }

@@ -42,7 +42,9 @@ func (x *Extractor) Backdrop(p *pdfium.Page, f *model.Fixed) {
 		f.Rules = nil
 		return
 	}
+	w.scale *= s.W / f.W // the page may be smaller in the document
 	f.Rules = slices.DeleteFunc(slices.Clone(f.Rules), func(r *model.Rule) bool { return !w.visible(r) })
+	w.scale *= f.W / s.W
 	f.Picture = w.drawn(geom.Rect{L: 0, T: 0, R: s.W, B: s.H})
 }
 

@@ -226,10 +226,19 @@ func (w *walker) polygon(v []vertex, closed, filled, stroked bool, fillColour, l
 	return true
 }
 
-// rule stores a visible rule. A rule that is as thick as it is long is a dot; a
-// very thick rule is a bar.
+// thick is the width in points above which a rule is a bar, like a filled rectangle.
+const thick = 8
+
+// rule stores a visible rule. A rule that is as thick as it is long is a dot.
 func (w *walker) rule(r model.Rule) {
-	if r.To-r.From < 1 || r.Width > 8 || r.Colour == 0xffffff {
+	if r.To-r.From < 1 || r.Colour == 0xffffff {
+		return
+	}
+	if r.Width > thick {
+		bar := r.Rect().Intersect(geom.Rect{L: 0, T: 0, R: w.sheet.W, B: w.sheet.H})
+		if bar.W() > 0 && bar.H() > 0 {
+			w.sheet.Fills = append(w.sheet.Fills, model.Fill{Rect: bar, Colour: r.Colour, Order: w.objects})
+		}
 		return
 	}
 	r.From = max(r.From, -5)

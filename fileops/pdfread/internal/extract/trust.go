@@ -119,14 +119,21 @@ func script(r rune) int {
 // of their glyphs in most TrueType fonts.
 const glyphShift = 29
 
-// shiftedLetters is the least number of letters in which a shift is recognized.
-const shiftedLetters = 24
+// shiftedLetters is the least number of letters in which a shift is recognized, and
+// shiftedKinds the least number of different common letters among them.
+const (
+	shiftedLetters = 24
+	shiftedKinds   = 4
+)
 
 // unshift corrects fonts whose characters are numbers of glyphs: "Hello" arrives
 // as "+HOOR". It returns the number of characters that remain numbers of glyphs, such as
 // letters with accents, whose order differs from font to font.
 func unshift(glyphs []glyph) (left int) {
-	type count struct{ letters, is, shifted int }
+	type count struct {
+		letters, is, shifted int
+		kinds                map[rune]bool // of shifted
+	}
 	counts := make(map[*model.Font]*count)
 	common := func(r rune) bool { // 60 % of the letters of most languages in Latin script
 		switch r {
@@ -139,7 +146,7 @@ func unshift(glyphs []glyph) (left int) {
 		g := &glyphs[i]
 		c := counts[g.style.Font]
 		if c == nil {
-			c = new(count)
+			c = &count{kinds: make(map[rune]bool)}
 			counts[g.style.Font] = c
 		}
 		for _, r := range g.text {
@@ -152,13 +159,14 @@ func unshift(glyphs []glyph) (left int) {
 			}
 			if common(r + glyphShift) {
 				c.shifted++
+				c.kinds[r] = true
 			}
 		}
 	}
 	for i := range glyphs {
 		g := &glyphs[i]
 		c := counts[g.style.Font]
-		if c.letters < shiftedLetters || 100*c.shifted < 40*c.letters || 100*c.is > 12*c.letters {
+		if c.letters < shiftedLetters || len(c.kinds) < shiftedKinds || 100*c.shifted < 40*c.letters || 100*c.is > 12*c.letters {
 			continue
 		}
 		text := ""

@@ -304,6 +304,9 @@ func flowHeight(b *model.Block) float64 {
 // fix returns the page with its text in boxes.
 func fix(s *model.Sheet) *model.Fixed {
 	f := &model.Fixed{Number: s.Number, W: s.W, H: s.H, Whole: s.Unlikely || s.Mirrored}
+	if s.Form == model.FormPicture && !f.Whole {
+		f.Whole, f.Chosen = true, true
+	}
 	words := slices.Clone(s.Words)
 	var level, turned []*model.Word
 	scanned := s.Scan != nil && s.Scan.Words > 0 // the picture shows the recognized words

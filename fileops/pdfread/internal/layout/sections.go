@@ -36,7 +36,7 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 			if inPictures(s) {
 				d.Labelled = append(d.Labelled, s.Number)
 			}
-		case flows(s, l, left):
+		case s.Form == model.FormAny && flows(s, l, left):
 			l.Behind = left.behind(s)
 		default:
 			dropNotes(s)

@@ -9,7 +9,8 @@ type Fixed struct {
 	W, H   float64
 	Boxes  []*Box
 
-	Whole    bool       // the picture shows the text too, because reading it failed or it is mirrored
+	Whole    bool       // the picture shows the text too, because reading it failed, it is mirrored, or Chosen is set
+	Chosen   bool       // the caller has chosen a picture
 	Turn     int        // quarter turns counterclockwise that make the page upright
 	Picture  *Media     // of the page without the text; nil if it has only text
 	Pictures []*Picture // in place of Picture: they show everything that is not text

@@ -252,7 +252,18 @@ type Sheet struct {
 	Blank    bool  // nothing is visible on it
 	Damaged  bool  // it cannot be read, and so is empty
 	Scan     *Scan // nil unless the text has to be recognized
+	Form     Form  // that the caller has chosen
 }
+
+// A Form is how a page becomes part of a Word document.
+type Form int
+
+// Forms of pages. Each keeps more of the look than those before, and is harder to edit.
+const (
+	FormAny     Form = iota // flowing text, unless that would lose too much
+	FormBoxes               // text boxes over a picture of everything else
+	FormPicture             // a picture of the page, with the text behind it
+)
 
 type blockKind int
 
