@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +39,7 @@ var deeds = []deed{
 	{action: "split", use: "IN DIR", short: "split a PDF into several (--param every=1)"},
 	{action: "extract_pages", use: "IN OUT", short: "take pages of a PDF (--param pages=1-3)"},
 	{action: "rotate", use: "IN OUT", short: "rotate a PDF, picture or video (--param angle=90)"},
-	{action: "watermark", use: "IN OUT", short: "write a text over a PDF or picture (--param text=DRAFT)"},
+	{action: "watermark", use: "IN OUT", short: "write a text or picture over a PDF or picture (--param text=DRAFT, --file image_key=logo.png)"},
 	{action: "page_numbers", use: "IN OUT", short: "number the pages of a PDF"},
 	{action: "flatten", use: "IN OUT", short: "turn forms and annotations of a PDF into page content"},
 	{action: "fill_form", use: "IN OUT", short: "fill a PDF form (--param fields=@FILE, JSON)"},
@@ -82,13 +81,13 @@ standard input (with --from) and standard output.`,
 // A localRun configures a deed.
 type localRun struct {
 	engines  engineConfig
-	params   paramFlags
+	args     argFlags
 	from, to string
 	force    bool
 }
 
 func (r *localRun) register(fs *flagSet) {
-	fs.Var(&r.params, "param", "a parameter of the action as `NAME=VALUE`; may be repeated; @FILE reads the value from a file")
+	r.args.register(fs)
 	fs.StringVar(&r.from, "from", "", "`format` of standard input")
 	fs.StringVar(&r.to, "to", "", "`format` of the result, if OUT does not name it")
 	fs.BoolVar(&r.force, "force", false, "replace existing files")
@@ -102,7 +101,7 @@ func (c *cli) runLocal(ctx context.Context, d deed, r *localRun, in []string, ou
 	if err != nil {
 		return err
 	}
-	args, err := r.params.args()
+	args, err := r.args.args()
 	if err != nil {
 		return usageError{err}
 	}
@@ -285,40 +284,48 @@ func withoutPath(err error) error {
 	return err
 }
 
-// paramFlags collects --param NAME=VALUE.
-type paramFlags fileops.Args
+// argFlags collects the arguments of an action.
+type argFlags struct{ params, files pairFlags }
 
-// String implements pflag.Value.
-func (p *paramFlags) String() string { return "" }
-
-// Type implements pflag.Value.
-func (p *paramFlags) Type() string { return "" }
-
-// Set implements pflag.Value.
-func (p *paramFlags) Set(v string) error {
-	name, value, ok := strings.Cut(v, "=")
-	if !ok || name == "" {
-		return errors.New("must be NAME=VALUE")
-	}
-	if *p == nil {
-		*p = make(paramFlags)
-	}
-	(*p)[name] = fileops.Text(value)
-	return nil
+func (a *argFlags) register(fs *flagSet) {
+	fs.Var(&a.params, "param", "a parameter of the action as `NAME=VALUE`; may be repeated; @FILE reads the value from a file")
+	fs.Var(&a.files, "file", "a second file that the action needs as `NAME=PATH`, such as image_key=logo.png for watermark; may be repeated")
 }
 
-// args returns the parameters, with the content of a file in place of @FILE.
-func (p paramFlags) args() (fileops.Args, error) {
-	args := maps.Clone(fileops.Args(p))
-	if args == nil {
-		args = make(fileops.Args)
-	}
-	for name, v := range args {
-		text, err := orFile(string(v.(fileops.Text)))
+// args returns the arguments, with the content of a file in place of @FILE.
+func (a *argFlags) args() (fileops.Args, error) {
+	args := make(fileops.Args)
+	for name, v := range a.params {
+		text, err := orFile(v)
 		if err != nil {
 			return nil, fmt.Errorf("--param %s: %w", name, err)
 		}
 		args[name] = fileops.Text(text)
 	}
+	for name, path := range a.files {
+		args[name] = fileops.Path(path)
+	}
 	return args, nil
+}
+
+// pairFlags collects NAME=VALUE.
+type pairFlags map[string]string
+
+// String implements pflag.Value.
+func (p *pairFlags) String() string { return "" }
+
+// Type implements pflag.Value.
+func (p *pairFlags) Type() string { return "" }
+
+// Set implements pflag.Value.
+func (p *pairFlags) Set(v string) error {
+	name, value, ok := strings.Cut(v, "=")
+	if !ok || name == "" {
+		return errors.New("must be NAME=VALUE")
+	}
+	if *p == nil {
+		*p = make(pairFlags)
+	}
+	(*p)[name] = value
+	return nil
 }

@@ -25,8 +25,7 @@ import (
 type runConfig struct {
 	engines     engineConfig
 	to          string
-	params      paramFlags
-	files       paramFlags
+	args        argFlags
 	output      string
 	force, json bool
 	jobs        int
@@ -66,8 +65,7 @@ code is 0 if all files succeeded, 1 if some failed, 2 for an invalid command lin
 func (r *runConfig) register(fs *flagSet) {
 	fs.section("Work", func(fs *flagSet) {
 		fs.StringVar(&r.to, "to", "", "`format` of the results, for convert and thumbnail")
-		fs.Var(&r.params, "param", "a parameter of the action as `NAME=VALUE`; may be repeated; @FILE reads the value from a file")
-		fs.Var(&r.files, "file", "a second file that the action needs as `NAME=PATH`, such as image_key=logo.png for watermark; may be repeated")
+		r.args.register(fs)
 		fs.StringVar(&r.output, "output", "", "`directory` for the results; default: beside each file")
 		fs.BoolVar(&r.force, "force", false, "replace existing files")
 		fs.IntVar(&r.jobs, "jobs", runtime.NumCPU(), "`number` of files that are processed at the same time")
@@ -125,17 +123,11 @@ func (c *cli) runBatch(ctx context.Context, r *runConfig, action string, files [
 
 // arguments returns the arguments of the action.
 func (r *runConfig) arguments() (fileops.Args, error) {
-	args, err := r.params.args()
-	if err != nil {
-		return nil, err
-	}
-	for name, v := range r.files {
-		args[name] = fileops.Path(string(v.(fileops.Text)))
-	}
-	if r.to != "" {
+	args, err := r.args.args()
+	if err == nil && r.to != "" {
 		args["convert_to"] = strings.TrimPrefix(strings.ToLower(r.to), ".")
 	}
-	return args, nil
+	return args, err
 }
 
 // orFile returns the content of a file for @FILE, else the value itself. @@ stands for @.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,11 +50,15 @@ func TestHostile(t *testing.T) {
 		"subtitles":     "1\n00:00:00,000 --> 00:00:01,000\n" + canary + "\n",
 	}
 	actions := map[string]fileops.Action{"convert": e.Convert(), "compress": e.Compress(), "merge": e.Merge(), "rotate": e.Rotate(), "metadata": e.Metadata()}
-	for name, text := range hostile {
-		for _, ext := range []string{"mp4", "mp3", "ts", "mpeg", "webm"} {
+	for i, name := range slices.Sorted(maps.Keys(hostile)) {
+		for j, ext := range []string{"mp4", "mp3", "ts", "mpeg", "webm"} {
 			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+"."+ext)
-			systest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			for action, a := range actions {
+			systest.NoError(t, os.WriteFile(path, []byte(hostile[name]), 0o600))
+			for k, action := range slices.Sorted(maps.Keys(actions)) {
+				if testing.Short() && (i+j+k)%len(actions) != 0 { // one action for each file and extension; each action runs on each extension
+					continue
+				}
+				a := actions[action]
 				var args fileops.Args
 				switch action {
 				case "convert":

@@ -165,6 +165,7 @@ func TestTrim(t *testing.T) {
 		return makeFile(t, name, args(picture("160x120", 25, 4), tone(4, 44100), "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac -g 25 -keyint_min 25", more)...)
 	}
 	in := make("in.mp4", "-bf 2 -preset fast")
+	all := frames(t, true, onDisk(t, in))
 	for _, tt := range []struct {
 		from, to string
 		more     []any
@@ -202,7 +203,6 @@ func TestTrim(t *testing.T) {
 			if seconds, volume := decodes(t, out); math.Abs(seconds-tt.seconds) > 0.1 || volume > -1 || volume < -60 {
 				t.Errorf("%v seconds at %v dB", seconds, volume)
 			}
-			all := frames(t, true, onDisk(t, in))
 			first := frames(t, true, out)[0]
 			if copied := first == all[int(math.Round(tt.start*25))]; copied != tt.copied {
 				t.Errorf("copied: %t", copied)

@@ -257,7 +257,7 @@ func dolbyVision(t *testing.T) *fileops.File {
 func TestTruncatedIsTold(t *testing.T) {
 	t.Parallel()
 	noise := "-f lavfi -i anoisesrc=duration=20:sample_rate=44100:seed=7"
-	video := args(picture("160x120", 25, 20), "-f lavfi -i sine=duration=20")
+	video := args(picture("160x120", 10, 20), "-f lavfi -i sine=duration=20")
 	files := map[string][]string{
 		"in.mp4":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -movflags +faststart")...),
 		"in.mkv":  append(video, args("-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac")...),

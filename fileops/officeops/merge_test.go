@@ -133,5 +133,5 @@ func TestMergeDamaged(t *testing.T) {
 
 func TestMergeSuite(t *testing.T) {
 	t.Parallel()
-	fileopstest.Run(t, fileopstest.Suite{Action: office.Merge(), Fixture: fixture, Formats: []format.Format{format.ODT}, Concurrency: 2})
+	runSuite(t, fileopstest.Suite{Action: office.Merge(), Fixture: fixture, Formats: []format.Format{format.ODT}, Concurrency: 2})
 }

@@ -223,7 +223,7 @@ func TestTimeout(t *testing.T) {
 // On a busy host a document may take any wall time, as long as LibreOffice works for
 // less than the limit.
 func TestStarved(t *testing.T) {
-	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 3 * time.Second})
+	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: time.Duration(systest.Scale(3, 2)) * time.Second})
 	systest.NoError(t, e.Warm(t.Context()))
 	for range 3 * runtime.NumCPU() {
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -t 60; while :; do :; done")
@@ -231,7 +231,7 @@ func TestStarved(t *testing.T) {
 		defer cmd.Wait()
 		defer cmd.Process.Kill()
 	}
-	if _, err := convert(t.Context(), e, fileops.Bytes("a.txt", bytes.Repeat([]byte("A line of text.\n"), 8000)), format.PDF); err != nil {
+	if _, err := convert(t.Context(), e, fileops.Bytes("a.txt", bytes.Repeat([]byte("A line of text.\n"), systest.Scale(8000, 4000))), format.PDF); err != nil {
 		t.Error(err)
 	}
 }
@@ -293,10 +293,12 @@ func TestCrashLosesNothing(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 2})
 	systest.NoError(t, e.Warm(t.Context()))
 	length := systest.Scale(60, 20)
+	crashes := []int64{1, 2, 4} // when so many documents are complete
+	documents := systest.Scale(6, 4)
 	in := fileops.Bytes("long.docx", docx(pages(length)))
 	var wg sync.WaitGroup
 	var done atomic.Int64
-	for range 6 {
+	for range documents {
 		wg.Go(func() {
 			defer done.Add(1)
 			b, err := convert(t.Context(), e, in, format.PDF)
@@ -307,7 +309,7 @@ func TestCrashLosesNothing(t *testing.T) {
 			}
 		})
 	}
-	for _, n := range []int64{1, 2, 4} {
+	for _, n := range crashes[:systest.Scale(3, 2)] {
 		eventually(t, "documents", func() bool { return done.Load() >= n }) // the next ones are being converted
 		for _, pid := range processes(t, dir)["soffice.bin"] {
 			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(line, []byte("--accept")) {
@@ -348,13 +350,13 @@ func TestRecycle(t *testing.T) {
 
 // Many concurrent documents of all kinds give the same results as one by one.
 func TestConcurrent(t *testing.T) {
-	e, _, _ := find(t, officeops.Options{Workers: 2, RecycleAfter: 7})
+	e, _, _ := find(t, officeops.Options{Workers: 2, RecycleAfter: systest.Scale(7, 3)})
 	var wg sync.WaitGroup
 	for i, p := range [][2]format.Format{
 		{format.DOCX, format.PDF}, {format.XLSX, format.PDF}, {format.PPTX, format.PDF}, {format.ODT, format.DOCX}, {format.CSV, format.XLSX},
 		{format.TXT, format.PDF}, {format.HTML, format.PDF}, {format.MD, format.PDF}, {format.DOC, format.ODT}, {format.RTF, format.PDF},
 	} {
-		for range 2 {
+		for range systest.Scale(2, 1) {
 			in := fixture(t, p[0])
 			wg.Go(func() {
 				b, err := convert(t.Context(), e, in, p[1])
@@ -373,9 +375,10 @@ func TestConcurrent(t *testing.T) {
 func TestWithoutPython(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Python: engine.None, Workers: 1})
 	systest.NoError(t, e.Warm(t.Context()))
-	for _, p := range [][2]format.Format{
-		{format.DOCX, format.PDF}, {format.CSV, format.XLSX}, {format.XLSX, format.CSV}, {format.TXT, format.PDF}, {format.DOCX, format.HTML}, {format.PPTX, format.ODP},
-	} {
+	pairs := [][2]format.Format{
+		{format.DOCX, format.PDF}, {format.CSV, format.XLSX}, {format.XLSX, format.CSV}, {format.PPTX, format.ODP}, {format.TXT, format.PDF}, {format.DOCX, format.HTML},
+	}
+	for _, p := range pairs[:systest.Scale(6, 4)] {
 		b, err := convert(t.Context(), e, fixture(t, p[0]), p[1])
 		if err != nil {
 			t.Errorf("%v to %v: %v", p[0], p[1], err)

@@ -362,7 +362,7 @@ func generated(t testing.TB, seed uint64) []byte {
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
 	documents := systest.Scale(100, 5)
-	eye, err := pdfread.New(t.Context(), pdfread.Options{})
+	eye, err := pdfread.New(t.Context(), pdfread.Options{CacheDir: systest.CodeCache()})
 	systest.NoError(t, err)
 	defer eye.Close()
 	if err := eye.Warm(t.Context()); err != nil { // drawing has a time limit, so pdfium starts before

@@ -25,22 +25,9 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
-// cacheDir keeps compiled code for all engines of a test run.
-var cacheDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "pdfread-") })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := cacheDir(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
-
 func newEngine(t testing.TB, o pdfread.Options) *pdfread.Engine {
 	t.Helper()
-	dir, err := cacheDir()
-	systest.NoError(t, err)
-	o.CacheDir = dir
+	o.CacheDir = systest.CodeCache()
 	e, err := pdfread.New(context.Background(), o)
 	systest.NoError(t, err)
 	systest.AtEnd(t, e.Close)

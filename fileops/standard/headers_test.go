@@ -23,7 +23,7 @@ import (
 func TestHeadersAreEnough(t *testing.T) {
 	t.Parallel()
 	s := standard.Probe(t.Context(), &standard.Options{
-		CacheDir: cacheDir, TempDir: t.TempDir(), Limits: standard.Limits{Pixels: 250 * 250},
+		CacheDir: systest.CodeCache(), TempDir: t.TempDir(), Limits: standard.Limits{Pixels: 250 * 250},
 		FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Chromium: standard.None, Tesseract: standard.None,
 	})
 	t.Cleanup(func() { s.Close() })

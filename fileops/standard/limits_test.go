@@ -281,7 +281,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := standard.Probe(t.Context(), &standard.Options{
-				CacheDir: cacheDir, TempDir: t.TempDir(), Isolate: isolate, Limits: small, OfficeWorkers: 1, Tesseract: standard.None, Chromium: standard.None,
+				CacheDir: systest.CodeCache(), TempDir: t.TempDir(), Isolate: isolate, Limits: small, OfficeWorkers: 1, Tesseract: standard.None, Chromium: standard.None,
 			})
 			systest.AtEnd(t, s.Close)
 			ran := 0
@@ -370,7 +370,7 @@ func TestResources(t *testing.T) {
 	t.Parallel()
 	probe := func(l standard.Limits) *standard.Set {
 		s := standard.Probe(t.Context(), &standard.Options{
-			CacheDir: cacheDir, TempDir: t.TempDir(), Isolate: true, Limits: l, LibreOffice: standard.None, Pandoc: standard.None, Chromium: standard.None, Tesseract: standard.None,
+			CacheDir: systest.CodeCache(), TempDir: t.TempDir(), Isolate: true, Limits: l, LibreOffice: standard.None, Pandoc: standard.None, Chromium: standard.None, Tesseract: standard.None,
 		})
 		t.Cleanup(func() { s.Close() })
 		return s

@@ -168,7 +168,7 @@ func TestScannedPicture(t *testing.T) {
 // missing.
 func TestWithoutTesseract(t *testing.T) {
 	t.Parallel()
-	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Tesseract: standard.None, CacheDir: t.TempDir()})
+	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Tesseract: standard.None, CacheDir: systest.CodeCache()})
 	defer s.Close()
 	i := slices.IndexFunc(s.Dependencies(), func(e fileops.Dependency) bool { return e.Name == "tesseract" })
 	if i < 0 || s.Dependencies()[i].Err == nil || s.Dependencies()[i].Hint == "" {

@@ -54,7 +54,7 @@ func TestProofPrint(t *testing.T) {
 		t.Run(fmt.Sprint(tt.proof), func(t *testing.T) {
 			t.Parallel()
 			o := few(t)
-			o.LibreOffice, o.OfficeWorkers, o.ProofPrint, o.CacheDir = "", 1, tt.proof, cacheDir
+			o.LibreOffice, o.OfficeWorkers, o.ProofPrint, o.CacheDir = "", 1, tt.proof, systest.CodeCache()
 			s := standard.Probe(t.Context(), o)
 			defer s.Close()
 			reg, err := fileops.NewRegistry(s.Actions()...)

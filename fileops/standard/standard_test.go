@@ -20,25 +20,16 @@ import (
 )
 
 // set is shared by the tests, because an office process for each test would be too many.
-var (
-	set      *standard.Set
-	cacheDir string
-)
+var set *standard.Set
 
 func TestMain(m *testing.M) {
 	standard.Main(whereabouts())
-	cache, err := os.MkdirTemp("", "standard-")
-	if err != nil {
-		panic(err)
-	}
-	cacheDir = cache
-	set = standard.Probe(context.Background(), &standard.Options{CacheDir: cache, Isolate: true})
+	set = standard.Probe(context.Background(), &standard.Options{CacheDir: systest.CodeCache(), Isolate: true})
 	code := m.Run()
 	if err := set.Close(); err != nil {
 		fmt.Println(err)
 		code = 1
 	}
-	os.RemoveAll(cache)
 	os.Exit(code)
 }
 

@@ -166,7 +166,7 @@ func (l *Local) Run(ctx context.Context, c Call) ([]Result, error) {
 	return results, nil
 }
 
-// resolveArgs returns the arguments of a call, with the absolute paths of files that they name.
+// resolveArgs returns the arguments of a call, with files in place of the paths that they name.
 func (l *Local) resolveArgs(c Call, paths []string) (fileops.Args, error) {
 	formats := make([]format.Format, len(paths))
 	for i, path := range paths {
@@ -178,9 +178,11 @@ func (l *Local) resolveArgs(c Call, paths []string) (fileops.Args, error) {
 	}
 	args := maps.Clone(c.Args)
 	for name, file := range params.Uploads() {
-		if args[name], err = l.resolve(file); err != nil {
+		path, err := l.resolve(file)
+		if err != nil {
 			return nil, err
 		}
+		args[name] = fileops.Path(path)
 	}
 	return args, nil
 }

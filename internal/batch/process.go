@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -21,7 +22,7 @@ import (
 // A Task is one run of an action.
 type Task struct {
 	Action string
-	Args   fileops.Args // the value of an Upload is a file on disk
+	Args   fileops.Args // the value of an Upload is a file on disk; a server also takes a file_key
 	Files  []string     // paths of the inputs
 
 	Progress func(done float64) // from 0 to 1; may be nil
@@ -64,18 +65,6 @@ func (l *Local) Process(ctx context.Context, t Task, dir string) ([]Result, erro
 	if err != nil {
 		return nil, err
 	}
-	if files := maps.Collect(params.Uploads()); len(files) > 0 { // paths instead of file keys
-		args := maps.Clone(t.Args)
-		for name, path := range files {
-			if err := checkInput(path); err != nil {
-				return nil, err
-			}
-			args[name] = fileops.Path(path)
-		}
-		if action, params, err = l.Registry.Resolve(t.Action, formats, args); err != nil {
-			return nil, err
-		}
-	}
 	var results []Result
 	var warnings []fileops.Warning
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
@@ -116,12 +105,7 @@ func (s *Server) Joint(action string) bool {
 	if s.Actions == nil {
 		return action == "merge" || action == "zip"
 	}
-	for _, name := range s.Actions {
-		if name == action {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Actions, action)
 }
 
 // Process implements [Processor]. The transfers are not part of the progress.

@@ -49,7 +49,7 @@ func TestAgentOnThisHost(t *testing.T) {
 	pdf, err := os.ReadFile("../../examples/files/one.pdf")
 	systest.NoError(t, err)
 	systest.NoError(t, os.WriteFile(filepath.Join(root, "one.pdf"), pdf, 0o600))
-	command := exec.Command(binary, append([]string{"mcp", "--root", root, "--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, noEngines...)...)
+	command := exec.Command(binary, append([]string{"mcp", "--root", root, "--cache-dir", systest.CodeCache()}, noEngines...)...)
 	a := connectAgent(t, &sdk.CommandTransport{Command: command})
 	a.use(t, "convert", map[string]any{"file": "photo.jpg", "convert_to": "jpg", "width": 100})
 	small, err := os.ReadFile(filepath.Join(root, "photo-2.jpg"))

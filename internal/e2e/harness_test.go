@@ -113,7 +113,7 @@ func launch(dir string, flags ...string) (*server, error) { return launchBy(nil,
 // launchBy is like launch, but starts the server through a program that executes its last
 // arguments. One document at a time needs fewer LibreOffice processes, which start slowly.
 func launchBy(by []string, dir string, flags ...string) (*server, error) {
-	return launchProgram(append(slices.Clone(by), binary), nil, dir, append([]string{"--cache-dir", filepath.Join(filepath.Dir(binary), "cache"), "--concurrency", "office=1"}, flags...)...)
+	return launchProgram(append(slices.Clone(by), binary), nil, dir, append([]string{"--cache-dir", systest.CodeCache(), "--concurrency", "office=1"}, flags...)...)
 }
 
 // launchProgram starts a server of another build, as another user if as is not nil.

@@ -33,12 +33,13 @@ const atOnce = 3
 // parameter with listed values runs once for each entry of an action that has it. Other parameters
 // run with one value, for two result formats of each family.
 //
-// With -short it runs only one of these for each action, engine and pair of families.
+// Templates and files with macros run a sample of the values, see [sample]. With -short it runs only
+// one of all runs for each action, engine and pair of families.
 func TestMatrix(t *testing.T) {
 	rec := new(record)
 	opened := &opener{dir: t.TempDir()}
 	all := leaves()
-	t.Run("run", func(t *testing.T) { runAll(t, sample(all), rec, opened) })
+	t.Run("run", func(t *testing.T) { runAll(t, sample(all, testing.Short()), rec, opened) })
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		return // only a part was selected
 	}
@@ -60,15 +61,72 @@ func TestMatrix(t *testing.T) {
 	rec.report(t)
 }
 
-// sample returns the leaves to run: all, or a selection with -short.
-func sample(all []leaf) []leaf {
-	if !testing.Short() {
-		return all
-	}
+// sample returns the leaves to run. With short, it returns one for each action, engine and pair of
+// families. Otherwise it omits only what plain formats show, see [format.Format.Plain]: a format that
+// has a plain one runs one target of each family and engine, and each target is run from at least one
+// such format. Its parameters run only if the plain format has none like them.
+func sample(all []leaf, short bool) []leaf {
 	seen := make(counter)
+	for _, l := range all {
+		if !l.variant() {
+			seen.times(l.tried())
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(l leaf) bool {
-		return seen.times(l.cell.Action, l.cell.Spec.Engine, l.cell.From.Family(), l.cell.Target().Family()) > 1
+		c := l.cell
+		switch {
+		case short:
+			return seen.times(c.Action, c.Spec.Engine, c.From.Family(), c.Target().Family()) > 1
+		case !l.variant() || len(l.in) > 2:
+			return false
+		case l.param != "":
+			return seen.times(l.tried()) > 1
+		}
+		family := seen.times("family", c.Action, c.Spec.Engine, c.From, c.Target().Family())
+		target := seen.times("target", c.Action, c.Spec.Engine, c.From.Plain(), c.Value)
+		return family > 1 && target > 1
 	})
+}
+
+// variant reports whether l has a template or a file with macros.
+func (l leaf) variant() bool { return l.cell.From.Plain() != l.cell.From }
+
+// tried names the value that l tries, for all formats with the same plain one.
+func (l leaf) tried() string {
+	c := l.cell
+	return fmt.Sprint("tried", c.Action, c.Spec.Engine, c.From.Plain(), c.Target().Family(), l.param, l.args[l.param])
+}
+
+// What the sample omits is run with another value of the same family and from a similar format. A value
+// of a parameter that it omits is run from a similar format.
+func TestSample(t *testing.T) {
+	all := leaves()
+	kept := sample(all, false)
+	has := make(map[string]bool)
+	for _, l := range kept {
+		c := l.cell
+		has[l.name], has[l.tried()] = true, true
+		has[fmt.Sprint("family", c.Action, c.Spec.Engine, c.From, c.Target().Family())] = true
+		if l.variant() {
+			has[fmt.Sprint("target", c.Action, c.Spec.Engine, c.From.Plain(), c.Value)] = true
+		}
+	}
+	for _, l := range all {
+		c := l.cell
+		like := has[l.tried()]
+		if l.param == "" {
+			like = has[fmt.Sprint("family", c.Action, c.Spec.Engine, c.From, c.Target().Family())] &&
+				has[fmt.Sprint("target", c.Action, c.Spec.Engine, c.From.Plain(), c.Value)]
+		}
+		if !has[l.name] && (!l.variant() || !like) {
+			t.Errorf("%s is not run, nor anything like it", l.name)
+		}
+	}
+	short := sample(all, true)
+	if len(kept) == len(all) || len(short) >= len(kept)/2 {
+		t.Errorf("%d runs, %d at full scale, %d with -short", len(all), len(kept), len(short))
+	}
+	t.Logf("%d of %d runs at full scale, %d with -short", len(kept), len(all), len(short))
 }
 
 // covered returns the keys and valueKeys of leaves.

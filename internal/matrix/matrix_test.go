@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Shared by all tests, because LibreOffice and pdfium take time to start.
@@ -30,13 +31,9 @@ var (
 func TestMain(m *testing.M) {
 	code := 1
 	err := func() error {
-		cache, err := os.MkdirTemp("", "matrix-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(cache)
-		set = standard.Probe(context.Background(), &standard.Options{CacheDir: cache})
+		set = standard.Probe(context.Background(), &standard.Options{CacheDir: systest.CodeCache()})
 		cells = matrix.Cells(set.Actions())
+		var err error
 		if reg, err = fileops.NewRegistry(set.Actions()...); err != nil {
 			return err
 		}

@@ -88,6 +88,16 @@ func MainWith(m *testing.M, path *string, target string) {
 	}())
 }
 
+// CodeCache returns the directory in which the tests of all packages keep the machine code of pdfium, also
+// for later runs. Compiling it takes five seconds of processor time.
+func CodeCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "filewright-tests")
+}
+
 // patience is how long Until waits: longer than anything takes on a busy machine.
 const patience = 2 * time.Minute
 
