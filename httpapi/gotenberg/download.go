@@ -102,7 +102,13 @@ func (c *call) get(target string, header map[string]string) (*http.Response, err
 		req.Header.Set(name, v)
 	}
 	req.Header.Set(traceHeader, c.trace)
-	client := http.Client{Transport: c.cfg.Outbound, CheckRedirect: redirectable}
+	client := http.Client{Transport: c.cfg.Outbound, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		// Headers of the client can hold keys of the first server.
+		if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
+			r.Header = http.Header{"User-Agent": req.Header["User-Agent"], traceHeader: {c.trace}}
+		}
+		return redirectable(r, via)
+	}}
 	resp, err := client.Do(req)
 	if err != nil {
 		c.svc.Log(c.r).Debug("download failed", "trace", c.trace, "err", err)

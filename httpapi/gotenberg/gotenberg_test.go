@@ -645,12 +645,21 @@ func TestWebhook(t *testing.T) {
 func TestDownloadFrom(t *testing.T) {
 	t.Parallel()
 	var header http.Header
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header
+		w.Header().Set("Content-Disposition", `attachment; filename="../page.pdf"`)
+		io.WriteString(w, pdf(t, "").value)
+	})
+	other := httptest.NewServer(page)
+	defer other.Close()
 	from := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/page":
-			header = r.Header
-			w.Header().Set("Content-Disposition", `attachment; filename="../page.pdf"`)
-			io.WriteString(w, pdf(t, "").value)
+			page(w, r)
+		case "/here":
+			http.Redirect(w, r, "/page", http.StatusFound)
+		case "/other":
+			http.Redirect(w, r, other.URL+"/page", http.StatusFound)
 		case "/nameless":
 		case "/away":
 			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
@@ -666,6 +675,13 @@ func TestDownloadFrom(t *testing.T) {
 	resp, body := get(s, `[{"url":"BASE/page","extraHttpHeaders":{"X-Foo":"bar"}}]`)
 	if resp.StatusCode != 200 || fileName(t, resp.Header) != "page.pdf" || header.Get("X-Foo") != "bar" {
 		t.Errorf("status %d %.200s, header %v", resp.StatusCode, body, header)
+	}
+	// Only the server that the client names gets the headers.
+	for path, want := range map[string]string{"/here": "bar", "/other": ""} {
+		resp, body := get(s, `[{"url":"BASE`+path+`","extraHttpHeaders":{"X-Foo":"bar"}}]`)
+		if resp.StatusCode != 200 || header.Get("X-Foo") != want || header.Get("User-Agent") != "Gotenberg" {
+			t.Errorf("%s: status %d %.200s, header %v", path, resp.StatusCode, body, header)
+		}
 	}
 	for list, want := range map[string]string{
 		`[{"url":"BASE/nameless"}]`: "No 'Content-Disposition' header from 'BASE/nameless'",

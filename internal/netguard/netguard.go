@@ -168,7 +168,7 @@ func Check(text string, allow []netip.Prefix) (*url.URL, error) {
 		}
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !Allowed(ip, allow) {
-		return bad(RuleAddress, "has a non-public address")
+		return bad(RuleAddress, "has a non-public address, which the operator must permit first")
 	}
 	return u, nil
 }
