@@ -511,6 +511,7 @@ func TestFormatsAndHealth(t *testing.T) {
 	}
 	shared.want(t, 200, "", "GET", "/openapi.yaml", nil, "Authorization", "")
 	shared.want(t, 200, "", "GET", "/openapi.json", nil, "Authorization", "")
+	shared.want(t, 200, "", "GET", "/openapi-3.0.json", nil, "Authorization", "")
 }
 
 func TestCORS(t *testing.T) {
