@@ -54,45 +54,83 @@ func backupAll(ctx context.Context, db *sqlstore.DB, dir, to string) (done strin
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return "", err
 	}
-	if err := backupDatabase(ctx, db, to); err != nil {
+	next := filepath.Join(to, databaseName+".next")
+	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
+		if err := backupDatabase(ctx, db, next); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Backed up the database to %s. The stored files are outside the data directory: copy the bucket or directory of --blob-url now.", to), os.Rename(next, filepath.Join(to, databaseName))
+	}
+	src, err := fsblob.New(filepath.Join(dir, "blobs"))
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	dst, err := fsblob.New(filepath.Join(to, "blobs"))
+	if err != nil {
+		return "", err
+	}
+	defer dst.Close()
+	// The server deletes the results of a step when its operation ends. An operation that has not
+	// ended in the copy of the database needs them there. They are copied at once, and if the server
+	// was faster, the database is copied again. What is missing after that was lost before.
+	var needed []string
+	for range 10 {
+		if err := backupDatabase(ctx, db, next); err != nil {
+			return "", err
+		}
+		if needed, err = sqlstore.UnfinishedObjects(ctx, next); err != nil {
+			return "", err
+		}
+		complete, err := copyBlobs(ctx, dst, src, needed)
+		if err != nil {
+			return "", err
+		}
+		if complete {
+			break
+		}
+	}
+	if err := os.Rename(next, filepath.Join(to, databaseName)); err != nil {
 		return "", err
 	}
 	// Copy the content last: then every file that the database copy lists exists by now, unless it
 	// was deleted in the meantime.
-	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("Backed up the database to %s. The stored files are outside the data directory: copy the bucket or directory of --blob-url now.", to), nil
-	}
-	copied, kept, removed, bytes, err := backupBlobs(ctx, filepath.Join(dir, "blobs"), filepath.Join(to, "blobs"))
+	copied, kept, removed, bytes, err := backupBlobs(ctx, dst, src, needed)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Backed up to %s: %d files copied (%.1f MB), %d unchanged, %d removed.", to, copied, float64(bytes)/1e6, kept, removed), nil
 }
 
-func backupDatabase(ctx context.Context, db *sqlstore.DB, to string) error {
-	next := filepath.Join(to, databaseName+".next")
+// backupDatabase replaces the file next by a copy of the database.
+func backupDatabase(ctx context.Context, db *sqlstore.DB, next string) error {
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := db.Backup(ctx, next); err != nil {
-		return err
-	}
-	return os.Rename(next, filepath.Join(to, databaseName))
+	return db.Backup(ctx, next)
 }
 
-// backupBlobs makes store to equal to store from. Only the identity object ever changes, so any
-// other existing object needs no copy.
-func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed int, bytes int64, err error) {
-	src, err := fsblob.New(from)
-	if err != nil {
-		return 0, 0, 0, 0, err
+// copyBlobs copies objects that dst does not have. It reports whether dst has all of them then.
+func copyBlobs(ctx context.Context, dst, src blob.Store, keys []string) (complete bool, err error) {
+	complete = true
+	for _, key := range keys {
+		if o, err := dst.Open(ctx, key); err == nil {
+			o.Close()
+			continue
+		}
+		switch err := copyBlob(ctx, dst, src, key); {
+		case errors.Is(err, fs.ErrNotExist):
+			complete = false
+		case err != nil:
+			return false, err
+		}
 	}
-	defer src.Close()
-	dst, err := fsblob.New(to)
-	if err != nil {
-		return 0, 0, 0, 0, err
-	}
-	defer dst.Close()
+	return complete, nil
+}
+
+// backupBlobs makes store dst equal to store src. It keeps the objects in needed, which may be gone
+// in src. Only the identity object ever changes, so any other existing object needs no copy.
+func backupBlobs(ctx context.Context, dst, src blob.Store, needed []string) (copied, kept, removed int, bytes int64, err error) {
 	there := map[string]int64{}
 	for i, err := range dst.List(ctx, "") {
 		if err != nil {
@@ -117,6 +155,9 @@ func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed in
 			copied++
 			bytes += i.Size
 		}
+	}
+	for _, key := range needed {
+		delete(there, key)
 	}
 	for key := range there {
 		if err := dst.Delete(ctx, key); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
 // With files in a bucket, backup reports that it has not copied them.
@@ -41,5 +43,33 @@ func TestBackupWithoutFiles(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "blobs")); err == nil {
 		t.Error("backup has made a directory where it only reads")
+	}
+}
+
+// A copy has what its unfinished operations read, although the server has deleted it since.
+func TestBackupKeepsWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	src, dst := memblob.New(), memblob.New()
+	put := func(s blob.Store, key string) {
+		systest.NoError(t, s.Put(t.Context(), key, strings.NewReader(key), int64(len(key))))
+	}
+	put(src, "files/step")
+	put(dst, "files/old")
+	needed := []string{"files/step", "files/lost"}
+	if complete, err := copyBlobs(t.Context(), dst, src, needed[:1]); !complete || err != nil {
+		t.Errorf("complete %v, %v", complete, err)
+	}
+	systest.NoError(t, src.Delete(t.Context(), "files/step"))
+	put(src, "files/result")
+	if complete, err := copyBlobs(t.Context(), dst, src, needed); complete || err != nil {
+		t.Errorf("complete %v without an object, %v", complete, err)
+	}
+	if copied, _, removed, _, err := backupBlobs(t.Context(), dst, src, needed); copied != 1 || removed != 1 || err != nil {
+		t.Errorf("%d copied, %d removed, %v", copied, removed, err)
+	}
+	for _, key := range []string{"files/step", "files/result"} {
+		o, err := dst.Open(t.Context(), key)
+		systest.NoError(t, err)
+		o.Close()
 	}
 }

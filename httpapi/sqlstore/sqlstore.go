@@ -41,6 +41,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"time"
@@ -287,6 +288,32 @@ func (db *DB) Backup(ctx context.Context, path string) error {
 		return fmt.Errorf("back up the database: %w; use pg_dump", errors.ErrUnsupported)
 	}
 	return s.backup(ctx, path)
+}
+
+// UnfinishedObjects returns the keys of the objects that unfinished operations in a copy by
+// [DB.Backup] read: their inputs and the results of earlier steps. A server can delete these while
+// the copy is made.
+func UnfinishedObjects(ctx context.Context, path string) (keys []string, err error) {
+	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}}))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	rows, err := db.QueryContext(ctx, `WITH unfinished AS (SELECT i.inputs, i.results FROM items i JOIN operations o ON o.id = i.operation WHERE o.finished_ms IS NULL)
+		SELECT f.object FROM files f WHERE f.object <> '' AND f.file_key IN (
+			SELECT e.value ->> 'key' FROM unfinished u, json_each(u.inputs) e UNION SELECT e.value ->> 'key' FROM unfinished u, json_each(u.results) e)`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, rows.Err()
 }
 
 // Pool returns the connections to PostgreSQL, or nil if the database is SQLite.

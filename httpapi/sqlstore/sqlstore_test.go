@@ -508,3 +508,29 @@ func later(t *testing.T, stored time.Time) {
 	t.Helper()
 	systest.Until(t, "the next millisecond", func() bool { return time.Since(stored) >= time.Millisecond })
 }
+
+// A copy names the objects that its unfinished operations read, which a server may delete.
+func TestUnfinishedObjects(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	for _, key := range []string{"input", "second", "step", "other", "result"} {
+		_, err := db.Files().Create(t.Context(), &upload.File{Key: key, Object: "files/" + key, Owner: "a", State: upload.Ready, Created: time.Now(), Expires: time.Now().Add(time.Hour)})
+		systest.NoError(t, err)
+	}
+	item := func(key string) status.Item { return status.Item{Queue: "pdf", Inputs: []status.File{{Key: key}}} }
+	for id, items := range map[string][]status.Item{"running": {item("input"), item("second")}, "ended": {item("other")}} {
+		_, err := db.Operations().Create(t.Context(), &status.Operation{ID: id, Owner: "a", Created: time.Now(), Items: items})
+		systest.NoError(t, err)
+		claim, err := db.Operations().Claim(t.Context(), status.Ref{Operation: id}, "w", time.Hour)
+		systest.NoError(t, err)
+		result := map[string]string{"running": "step", "ended": "result"}[id]
+		_, err = db.Operations().Finish(t.Context(), claim, status.Outcome{Results: []status.File{{Key: result}}})
+		systest.NoError(t, err)
+	}
+	path := filepath.Join(t.TempDir(), "copy of it.db")
+	systest.NoError(t, db.Backup(t.Context(), path))
+	got, err := sqlstore.UnfinishedObjects(t.Context(), path)
+	if slices.Sort(got); err != nil || !slices.Equal(got, []string{"files/input", "files/second", "files/step"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
