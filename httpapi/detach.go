@@ -2,7 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
+	"time"
+
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
 )
 
 // Detached returns a copy of a request to an [Extension] for work that continues after the response. It
@@ -11,4 +17,35 @@ func Detached(r *http.Request) *http.Request {
 	info := *infoOf(r)
 	ctx := context.WithoutCancel(r.Context())
 	return r.Clone(context.WithValue(ctx, requestInfoKey{}, &info))
+}
+
+// cleanupTime bounds the work for a request that has ended. What is not deleted by then expires.
+const cleanupTime = time.Minute
+
+// Abandon cancels an operation of a request to an [Extension] whose client does not wait for it any
+// more, also if the client has gone. It returns the operation when that has ended, or nil if this
+// takes longer than a minute.
+func (s *Service) Abandon(r *http.Request, owner, id string) *status.Operation {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), cleanupTime)
+	defer cancel()
+	if _, err := s.tracker.Cancel(ctx, owner, id); err != nil {
+		s.Log(r).Warn("cannot cancel the operation of a request that has ended", "operation", id, "err", err)
+	}
+	op, err := s.tracker.Wait(ctx, owner, id)
+	if err != nil {
+		s.Log(r).Warn("cannot wait for a cancelled operation", "operation", id, "err", err)
+		return nil
+	}
+	return op
+}
+
+// Discard deletes files of a request to an [Extension] that has ended, also if the client has gone.
+func (s *Service) Discard(r *http.Request, owner string, keys []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), cleanupTime)
+	defer cancel()
+	for _, key := range keys {
+		if err := s.uploads.Delete(ctx, owner, key); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
+			s.Log(r).Warn("cannot delete a file of a request that has ended; it expires", "file", key, "err", err)
+		}
+	}
 }

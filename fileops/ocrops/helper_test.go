@@ -28,6 +28,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 var found = sync.OnceValues(func() (*ocrops.Engine, error) {
@@ -65,22 +66,12 @@ func page(t testing.TB, text string, dpi int) *image.Gray {
 	for i, l := range strings.Split(text, "\n") {
 		fmt.Fprintf(&content, "BT /F1 10 Tf 30 %d Td <%s> Tj ET\n", 540-14*i, latin1(l))
 	}
-	objects := []string{
-		"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+	pdf := tinypdf.File("1.4", "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
 		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 420 595]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-		fmt.Sprintf("<</Length %d>>stream\n%s\nendstream", content.Len(), content.String()),
-		"<</Type/Font/Subtype/Type1/BaseFont/Times-Roman/Encoding/WinAnsiEncoding>>",
-	}
-	var pdf bytes.Buffer
-	pdf.WriteString("%PDF-1.4\n")
-	var xref strings.Builder
-	for i, o := range objects {
-		fmt.Fprintf(&xref, "%010d 00000 n \n", pdf.Len())
-		fmt.Fprintf(&pdf, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	fmt.Fprintf(&pdf, "xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", xref.String(), pdf.Len())
+		tinypdf.Stream("", content.String()),
+		"<</Type/Font/Subtype/Type1/BaseFont/Times-Roman/Encoding/WinAnsiEncoding>>")
 	in := filepath.Join(t.TempDir(), "page.pdf")
-	systest.NoError(t, os.WriteFile(in, pdf.Bytes(), 0o600))
+	systest.NoError(t, os.WriteFile(in, pdf, 0o600))
 	out, err := exec.CommandContext(t.Context(), "pdftoppm", "-gray", "-r", fmt.Sprint(dpi), in).Output()
 	systest.NoError(t, err)
 	var w, h int

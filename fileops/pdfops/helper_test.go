@@ -1,11 +1,9 @@
 package pdfops_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // cell reports whether to test the cell in row i and column j of a table. With
@@ -176,26 +175,9 @@ func summarize(t testing.TB, f *fileops.File) summary {
 }
 
 // handmade builds a PDF file from objects 1, 2, …; the first is the catalog.
-func handmade(version string, objects ...string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%%PDF-%s\n%%\xe2\xe3\xcf\xd3\n", version)
-	offsets := make([]int, len(objects))
-	for i, o := range objects {
-		offsets[i] = b.Len()
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	start := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
-	for _, o := range offsets {
-		fmt.Fprintf(&b, "%010d 00000 n \n", o)
-	}
-	fmt.Fprintf(&b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, start)
-	return b.Bytes()
-}
+func handmade(version string, objects ...string) []byte { return tinypdf.File(version, objects...) }
 
-func stream(dict, data string) string {
-	return fmt.Sprintf("<<%s/Length %d>>\nstream\n%s\nendstream", dict, len(data), data)
-}
+func stream(dict, data string) string { return tinypdf.Stream(dict, data) }
 
 // simple returns a one-page document with a text.
 func simple(text string) []byte {

@@ -24,6 +24,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/hostile"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // small are limits that the files of TestLimits are just below or just above.
@@ -76,29 +77,15 @@ func animation(t *testing.T, frames int) *fileops.File {
 
 // leaves returns a PDF file with n pages.
 func leaves(n int) *fileops.File {
-	var b strings.Builder
-	var at []int
-	object := func(text string) {
-		at = append(at, b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", len(at), text)
-	}
-	b.WriteString("%PDF-1.4\n")
-	object("<</Type/Catalog/Pages 2 0 R>>")
 	kids := ""
 	for i := range n {
 		kids += fmt.Sprintf("%d 0 R ", 3+i)
 	}
-	object(fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids, n))
+	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids, n)}
 	for range n {
-		object("<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<<>>>>")
+		objects = append(objects, "<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<<>>>>")
 	}
-	table := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)
-	for _, o := range at {
-		fmt.Fprintf(&b, "%010d 00000 n \n", o)
-	}
-	fmt.Fprintf(&b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(at)+1, table)
-	return fileops.Bytes("a.pdf", []byte(b.String()))
+	return fileops.Bytes("a.pdf", tinypdf.File("1.4", objects...))
 }
 
 // entries returns an archive of n small files.

@@ -12,6 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // pdfOfLines returns a PDF file of one page with lines of text.
@@ -21,24 +22,9 @@ func pdfOfLines(lines ...string) []byte {
 		content += fmt.Sprintf(" (%s) Tj T*", l)
 	}
 	content += " ET"
-	var b bytes.Buffer
-	b.WriteString("%PDF-1.4\n")
-	var offsets []int
-	for i, o := range []string{
-		"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+	return tinypdf.File("1.4", "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
 		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F1 4 0 R>>>>/Contents 5 0 R>>",
-		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", fmt.Sprintf("<</Length %d>>stream\n%s\nendstream", len(content), content),
-	} {
-		offsets = append(offsets, b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	xref := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(offsets)+1)
-	for _, o := range offsets {
-		fmt.Fprintf(&b, "%010d 00000 n \n", o)
-	}
-	fmt.Fprintf(&b, "trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, xref)
-	return b.Bytes()
+		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", tinypdf.Stream("", content))
 }
 
 // With ProofPrint, Word documents of PDF files are compared with their print: in isolated

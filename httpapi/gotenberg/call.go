@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"mime"
 	"net/http"
 	"net/url"
@@ -18,7 +17,6 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/internal/zipstream"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/upload"
 )
 
 // A handler runs the steps of a route for a form that was received. It returns the results. Without
@@ -42,9 +40,6 @@ type call struct {
 	keys  []string // of all files, to be deleted
 	body  any      // the response in JSON of a route without results
 }
-
-// cleanupTime bounds the work after the end of a request. What is not deleted by then expires.
-const cleanupTime = time.Minute
 
 // serve returns the handler of a route.
 func (g *Routes) serve(h handler) http.HandlerFunc {
@@ -201,14 +196,8 @@ func (c *call) wait(op *status.Operation, inputs []doc) (out product, err error)
 
 // abandon stops an operation.
 func (c *call) abandon(op *status.Operation) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), cleanupTime)
-	defer cancel()
-	if _, err := c.svc.Operations().Cancel(ctx, c.owner, op.ID); err != nil {
-		c.svc.Log(c.r).Warn("cannot cancel the operation of a request that failed", "err", err)
-	}
-	op, err := c.svc.Operations().Wait(ctx, c.owner, op.ID)
-	if err != nil {
-		c.svc.Log(c.r).Warn("cannot wait for a cancelled operation", "err", err)
+	op = c.svc.Abandon(c.r, c.owner, op.ID)
+	if op == nil {
 		return
 	}
 	for _, it := range op.Items {
@@ -281,15 +270,7 @@ func (c *call) read(key string, limit int64) ([]byte, error) {
 }
 
 // remove deletes all files of the request.
-func (c *call) remove() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), cleanupTime)
-	defer cancel()
-	for _, key := range c.keys {
-		if err := c.svc.Uploads().Delete(ctx, c.owner, key); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
-			c.svc.Log(c.r).Warn("cannot delete a file after its delivery; it expires", "err", err)
-		}
-	}
-}
+func (c *call) remove() { c.svc.Discard(c.r, c.owner, c.keys) }
 
 // An output is the file of a response.
 type output struct {

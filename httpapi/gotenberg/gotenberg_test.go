@@ -5,15 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"net/textproto"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,8 +112,7 @@ func serve(t *testing.T, cfg gotenberg.Config, open bool) *server {
 	return s
 }
 
-// A field is a field of a form, or a file if name is not "".
-type field struct{ field, name, value string }
+type field = systest.Part
 
 func pdf(t *testing.T, name string) field {
 	t.Helper()
@@ -127,22 +123,10 @@ func pdf(t *testing.T, name string) field {
 
 func request(t *testing.T, s *server, path string, fields ...field) *http.Request {
 	t.Helper()
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	for _, f := range fields {
-		h := textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf("form-data; name=%q", f.field)}}
-		if f.name != "" {
-			h.Set("Content-Disposition", fmt.Sprintf(`form-data; name=%q; filename="%s"`, f.field, f.name))
-		}
-		p, err := w.CreatePart(h)
-		systest.NoError(t, err)
-		_, err = io.WriteString(p, f.value)
-		systest.NoError(t, err)
-	}
-	systest.NoError(t, w.Close())
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, &b)
+	body, contentType := systest.Form(t, fields...)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, bytes.NewReader(body))
 	systest.NoError(t, err)
-	r.Header.Set("Content-Type", w.FormDataContentType())
+	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Authorization", "Bearer key")
 	return r
 }
@@ -277,7 +261,7 @@ func TestBookmarks(t *testing.T) {
 	if got := read("one.pdf", marked); got != `{"one.pdf":[{"title":"Index","page":1,"children":[{"title":"Below ","page":2}]}]}` {
 		t.Errorf("bookmarks %s", got)
 	}
-	if got := read("one.pdf", []byte(one.value)); got != `{"one.pdf":[]}` {
+	if got := read("one.pdf", []byte(one[2])); got != `{"one.pdf":[]}` {
 		t.Errorf("bookmarks %s", got)
 	}
 	two := field{"files", "two.pdf", string(marked)}
@@ -648,7 +632,7 @@ func TestDownloadFrom(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header
 		w.Header().Set("Content-Disposition", `attachment; filename="../page.pdf"`)
-		io.WriteString(w, pdf(t, "").value)
+		io.WriteString(w, pdf(t, "")[2])
 	})
 	other := httptest.NewServer(page)
 	defer other.Close()

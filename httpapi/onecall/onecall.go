@@ -16,10 +16,7 @@
 package onecall
 
 import (
-	"context"
 	_ "embed"
-	"errors"
-	"io/fs"
 	"net/http"
 	"slices"
 	"time"
@@ -62,11 +59,7 @@ type api struct {
 	svc *httpapi.Service
 }
 
-// cleanupTime bounds the work after a client has gone: stopping its operation and deleting its
-// files. What is not deleted by then expires.
-const cleanupTime = time.Minute
-
-// A accepted is the body of the response to a client that has waited as long as it may.
+// An accepted is the body of the response to a client that has waited as long as it may.
 type accepted struct {
 	MainTaskID string `json:"main_task_id"`
 }
@@ -121,23 +114,10 @@ func (a *api) run(w http.ResponseWriter, r *http.Request) {
 }
 
 // abandon stops an operation and deletes its files.
-func (c *call) abandon(id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), cleanupTime)
-	defer cancel()
-	if _, err := c.svc.Operations().Cancel(ctx, c.owner, id); err != nil {
-		c.log("cannot cancel the operation of a client that has gone", err)
-	}
-	op, err := c.svc.Operations().Wait(ctx, c.owner, id)
-	if err != nil {
-		c.log("cannot wait for a cancelled operation", err)
-	}
-	c.remove(op)
-}
+func (c *call) abandon(id string) { c.remove(c.svc.Abandon(c.r, c.owner, id)) }
 
 // remove deletes the files of the call, and the results of its operation unless that is nil.
 func (c *call) remove(op *status.Operation) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), cleanupTime)
-	defer cancel()
 	keys := slices.Concat(c.keys, c.more)
 	if op != nil {
 		for _, it := range op.Items {
@@ -146,11 +126,5 @@ func (c *call) remove(op *status.Operation) {
 			}
 		}
 	}
-	for _, key := range keys {
-		if err := c.svc.Uploads().Delete(ctx, c.owner, key); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.log("cannot delete a file after its delivery; it expires", err)
-		}
-	}
+	c.svc.Discard(c.r, c.owner, keys)
 }
-
-func (c *call) log(msg string, err error) { c.svc.Log(c.r).Warn(msg, "err", err) }

@@ -11,11 +11,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/textproto"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -149,25 +147,7 @@ func serve(t *testing.T, cfg httpapi.Config, c onecall.Config) *server {
 	return s
 }
 
-// A field is a field of a form, or a file if name is not "".
-type field struct{ field, name, value string }
-
-func form(t *testing.T, fields ...field) (body []byte, contentType string) {
-	t.Helper()
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	for _, f := range fields {
-		h := textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf("form-data; name=%q", f.field)}}
-		if f.name != "" {
-			h.Set("Content-Disposition", fmt.Sprintf("form-data; name=%q; filename=%q", f.field, f.name))
-		}
-		p, err := w.CreatePart(h)
-		systest.NoError(t, err)
-		io.WriteString(p, f.value)
-	}
-	systest.NoError(t, w.Close())
-	return b.Bytes(), w.FormDataContentType()
-}
+type field = systest.Part
 
 // send sends a request and checks the response against the OpenAPI document.
 func (s *server) send(t *testing.T, path, contentType string, body io.Reader, header ...string) (*http.Response, []byte) {
@@ -188,7 +168,7 @@ func (s *server) send(t *testing.T, path, contentType string, body io.Reader, he
 
 func (s *server) form(t *testing.T, action string, fields ...field) (*http.Response, []byte) {
 	t.Helper()
-	body, contentType := form(t, fields...)
+	body, contentType := systest.Form(t, fields...)
 	return s.send(t, "/api/v1/run/"+action, contentType, bytes.NewReader(body))
 }
 
@@ -202,15 +182,7 @@ func (s *server) left(t *testing.T) (left []string) {
 		}
 	}
 	for _, dir := range []string{"blobs", "scratch"} {
-		systest.NoError(t, filepath.WalkDir(filepath.Join(s.dir, dir), func(path string, d os.DirEntry, err error) error {
-			if errors.Is(err, os.ErrNotExist) {
-				return nil
-			}
-			if err == nil && d.Type().IsRegular() && d.Name() != "lock" {
-				left = append(left, path)
-			}
-			return err
-		}))
+		left = append(left, systest.Regular(t, filepath.Join(s.dir, dir))...)
 	}
 	return left
 }
@@ -388,7 +360,7 @@ func TestSeveral(t *testing.T) {
 func TestLonger(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httpapi.Config{}, onecall.Config{})
-	body, contentType := form(t, field{"file", "a.txt", "x"}, field{"convert_to", "", "md"}, field{"mode", "", "hang"}, field{"wait", "", "10ms"})
+	body, contentType := systest.Form(t, field{"file", "a.txt", "x"}, field{"convert_to", "", "md"}, field{"mode", "", "hang"}, field{"wait", "", "10ms"})
 	resp, b := s.send(t, "/api/v1/run/convert", contentType, bytes.NewReader(body))
 	var got map[string]any
 	systest.NoError(t, json.Unmarshal(b, &got))
@@ -419,7 +391,7 @@ func TestClientGoesAway(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httpapi.Config{}, onecall.Config{})
 	base := s.left(t)
-	body, contentType := form(t, field{"file", "a.txt", "x"}, field{"file", "b.txt", "y"}, field{"convert_to", "", "md"}, field{"mode", "", "hang"})
+	body, contentType := systest.Form(t, field{"file", "a.txt", "x"}, field{"file", "b.txt", "y"}, field{"convert_to", "", "md"}, field{"mode", "", "hang"})
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
@@ -483,7 +455,7 @@ func TestBadRequests(t *testing.T) {
 			s.empty(t, base)
 		})
 	}
-	body, contentType := form(t, file, to)
+	body, contentType := systest.Form(t, file, to)
 	const path = "/api/v1/run/convert"
 	for _, tt := range []struct {
 		name, path, contentType, body string

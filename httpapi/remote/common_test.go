@@ -181,15 +181,7 @@ func (s *server) left(t *testing.T) (left []string) {
 		}
 	}
 	for _, dir := range []string{"blobs", "scratch"} {
-		systest.NoError(t, filepath.WalkDir(filepath.Join(s.dir, dir), func(path string, d os.DirEntry, err error) error {
-			if errors.Is(err, os.ErrNotExist) {
-				return nil
-			}
-			if err == nil && d.Type().IsRegular() && d.Name() != "lock" {
-				left = append(left, path)
-			}
-			return err
-		}))
+		left = append(left, systest.Regular(t, filepath.Join(s.dir, dir))...)
 	}
 	return left
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
@@ -78,16 +79,10 @@ type Deliveries struct {
 // kindDelivery is the kind of the transfers. Their IDs are those of the operations.
 const kindDelivery = "delivery"
 
-// defaultSchedule is the default of DeliveryConfig.Schedule.
-var defaultSchedule = [...]time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
-	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
-}
-
 // NewDeliveries checks cfg. It starts nothing.
 func NewDeliveries(cfg DeliveryConfig) (*Deliveries, error) {
 	if cfg.Schedule == nil {
-		cfg.Schedule = defaultSchedule[:]
+		cfg.Schedule = backoff.Days()
 	}
 	for _, d := range cfg.Schedule {
 		if d <= 0 {
@@ -153,10 +148,14 @@ func expand(text string, n int, name string) string {
 	return strings.NewReplacer(placeIndex, strconv.Itoa(n), placeName, url.PathEscape(name)).Replace(text)
 }
 
+// forAll reports whether targets are one URL for all results.
+func forAll(targets []httpapi.DeliveryTarget) bool {
+	return len(targets) == 1 && expand(targets[0].URL, 1, "a") != targets[0].URL
+}
+
 // CheckDelivery implements [httpapi.Delivery].
 func (d *Deliveries) CheckDelivery(op *status.Operation, targets []httpapi.DeliveryTarget) error {
-	many := len(targets) == 1 && expand(targets[0].URL, 1, "a") != targets[0].URL
-	if !many && len(op.Steps) == 0 && len(targets) < len(op.Items) { // a later step may join files
+	if !forAll(targets) && len(op.Steps) == 0 && len(targets) < len(op.Items) { // a later step may join files
 		return httpapi.Invalid("deliver", "deliver has %d URLs for %d results; give one for each result, or one URL with %s or %s", len(targets), len(op.Items), placeIndex, placeName)
 	}
 	for n, t := range targets {
@@ -418,7 +417,7 @@ func (f *delivery) end(at time.Time, why *failure) { f.Ended, f.Failure, f.Next 
 // attempt makes one attempt at a delivery.
 func (d *Deliveries) attempt(ctx context.Context, t *transfer.Transfer, f *delivery, targets []httpapi.DeliveryTarget) {
 	target := targets[0]
-	if expand(target.URL, 1, "a") == target.URL || len(targets) > 1 {
+	if !forAll(targets) {
 		if f.N > len(targets) {
 			f.end(d.cfg.Store.Now(), failed("url_missing", "the operation has more results than deliver has URLs"))
 			return

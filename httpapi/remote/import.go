@@ -77,7 +77,7 @@ var document []byte
 const kindImport = "import"
 
 // maxClaims bounds how often an import is started. A server that dies again and again must not repeat
-// the same import for ever.
+// the same import forever.
 const maxClaims = 20
 
 // NewImports checks cfg. It starts nothing.

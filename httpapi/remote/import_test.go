@@ -162,7 +162,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// rebinding returns a resolver that gives a name these addresses, one after another; the last for ever.
+// rebinding returns a resolver that gives a name these addresses, one after another, and then always the last.
 func rebinding(t *testing.T, addresses ...[4]byte) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

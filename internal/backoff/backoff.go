@@ -41,3 +41,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Days returns the pauses between attempts to reach another server, which may be down for
+// days: 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours.
+func Days() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+		10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+}

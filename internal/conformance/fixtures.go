@@ -1,12 +1,12 @@
 package conformance
 
 import (
-	"bytes"
 	"crypto/md5"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // fixtures are files and operations that several rules look at. They are made when a rule first needs
@@ -146,22 +146,6 @@ func digest(content string) string {
 
 // pdf returns a PDF file of one empty page.
 func pdf() string {
-	var b bytes.Buffer
-	var at []int
-	b.WriteString("%PDF-1.4\n")
-	for i, object := range []string{
-		"<< /Type /Catalog /Pages 2 0 R >>",
-		"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Resources << >> >>",
-	} {
-		at = append(at, b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, object)
-	}
-	start := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)
-	for _, offset := range at {
-		fmt.Fprintf(&b, "%010d 00000 n \n", offset)
-	}
-	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(at)+1, start)
-	return b.String()
+	return string(tinypdf.File("1.4", "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Resources<<>>>>"))
 }

@@ -4,12 +4,9 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"image"
 	_ "image/jpeg"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,28 +14,15 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
-// A formPart is a field of a form, or a file if name is not "".
-type formPart struct{ field, name, value string }
+type formPart = systest.Part
 
 // gotenberg sends a form to a route of Gotenberg, without a key.
 func gotenberg(t *testing.T, s *server, path string, parts ...formPart) (*http.Response, []byte) {
 	t.Helper()
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	for _, f := range parts {
-		h := textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf("form-data; name=%q", f.field)}}
-		if f.name != "" {
-			h.Set("Content-Disposition", fmt.Sprintf("form-data; name=%q; filename=%q", f.field, f.name))
-		}
-		p, err := w.CreatePart(h)
-		systest.NoError(t, err)
-		_, err = p.Write([]byte(f.value))
-		systest.NoError(t, err)
-	}
-	systest.NoError(t, w.Close())
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, &b)
+	body, contentType := systest.Form(t, parts...)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, bytes.NewReader(body))
 	systest.NoError(t, err)
-	r.Header.Set("Content-Type", w.FormDataContentType())
+	r.Header.Set("Content-Type", contentType)
 	return systest.Send(t, r)
 }
 

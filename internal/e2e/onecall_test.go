@@ -4,10 +4,8 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -43,15 +41,7 @@ func (s *server) call(t *testing.T, query string, body io.Reader) *http.Response
 func (s *server) dataFiles(t *testing.T) (files []string) {
 	t.Helper()
 	for _, dir := range []string{"blobs", "scratch"} {
-		systest.NoError(t, filepath.WalkDir(filepath.Join(s.dir, dir), func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err == nil && d.Type().IsRegular() {
-				files = append(files, path)
-			}
-			return err
-		}))
+		files = append(files, systest.Regular(t, filepath.Join(s.dir, dir))...)
 	}
 	return files
 }

@@ -1,7 +1,6 @@
 package fidelity
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // A sheet is one page of a test document: lines of text, and drawing operators.
@@ -23,13 +23,8 @@ func document(t *testing.T, sheets ...sheet) string {
 // boxed is document with other page boxes.
 func boxed(t *testing.T, boxes string, sheets ...sheet) string {
 	t.Helper()
-	var b bytes.Buffer
-	b.WriteString("%PDF-1.4\n")
-	var offsets []int
-	object := func(s string) {
-		offsets = append(offsets, b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", len(offsets), s)
-	}
+	var objects []string
+	object := func(s string) { objects = append(objects, s) }
 	var kids strings.Builder
 	for i := range sheets {
 		fmt.Fprintf(&kids, "%d 0 R ", 4+2*i)
@@ -44,16 +39,10 @@ func boxed(t *testing.T, boxes string, sheets ...sheet) string {
 			c += fmt.Sprintf(" (%s) Tj T*", strings.TrimSpace(line))
 		}
 		c += " ET"
-		object(fmt.Sprintf("<</Length %d>>stream\n%s\nendstream", len(c), c))
+		object(tinypdf.Stream("", c))
 	}
-	xref := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(offsets)+1)
-	for _, o := range offsets {
-		fmt.Fprintf(&b, "%010d 00000 n \n", o)
-	}
-	fmt.Fprintf(&b, "trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, xref)
 	path := filepath.Join(t.TempDir(), "a.pdf")
-	systest.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+	systest.NoError(t, os.WriteFile(path, tinypdf.File("1.4", objects...), 0o600))
 	return path
 }
 

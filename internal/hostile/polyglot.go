@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // Hidden is a text in the second half of every [Polyglot]. A result that
@@ -116,25 +117,9 @@ func Polyglots() []Polyglot {
 
 // onePage returns a PDF file that shows a word.
 func onePage(word string) string {
-	var b strings.Builder
-	var at []int
-	object := func(text string) {
-		at = append(at, b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", len(at), text)
-	}
-	b.WriteString("%PDF-1.4\n")
-	object("<</Type/Catalog/Pages 2 0 R>>")
-	object("<</Type/Pages/Kids[3 0 R]/Count 1>>")
-	object("<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Contents 4 0 R/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>")
-	draw := "BT /F 12 Tf 10 50 Td (" + word + ") Tj ET"
-	object(fmt.Sprintf("<</Length %d>>stream\n%s\nendstream", len(draw), draw))
-	table := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)
-	for _, n := range at {
-		fmt.Fprintf(&b, "%010d 00000 n \n", n)
-	}
-	fmt.Fprintf(&b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(at)+1, table)
-	return b.String()
+	return pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Contents 4 0 R/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
+		tinypdf.Stream("", "BT /F 12 Tf 10 50 Td ("+word+") Tj ET"))
 }
 
 // pngWithText returns a picture with a text chunk after its header.

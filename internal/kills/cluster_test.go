@@ -333,7 +333,7 @@ func (c *cluster) account(t *testing.T, customers []*customer) {
 		t.Errorf("%d items are accounted for, %d were completed", n, want)
 	}
 	for _, n := range c.nodes {
-		if left := regular(t, filepath.Join(n.dir, "scratch")); len(left) > 0 {
+		if left := systest.Regular(t, filepath.Join(n.dir, "scratch")); len(left) > 0 {
 			t.Errorf("%s has left %v", n.name, left)
 		}
 	}

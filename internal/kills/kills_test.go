@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -636,32 +635,16 @@ func query(t *testing.T, dir, q string, args ...any) (n int) {
 	return n
 }
 
-// regular returns the paths of all regular files below dir.
-func regular(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) && path != dir {
-			return nil // a running server removed it
-		}
-		if err == nil && d.Type().IsRegular() {
-			names = append(names, path)
-		}
-		return err
-	})
-	systest.NoError(t, err)
-	return names
-}
-
 // contents returns the files in a server's store, except its identity and quarantined files.
 func (h *host) contents(t *testing.T) []string {
-	return slices.DeleteFunc(regular(t, filepath.Join(h.dir, "blobs")), func(path string) bool {
+	return slices.DeleteFunc(systest.Regular(t, filepath.Join(h.dir, "blobs")), func(path string) bool {
 		return filepath.Base(path) == "identity" || strings.Contains(path, "/=quarantine/")
 	})
 }
 
 // quarantined returns the keys of the files with quarantined content.
 func (h *host) quarantined(t *testing.T) (keys []string) {
-	for _, path := range regular(t, filepath.Join(h.dir, "blobs", "obj")) {
+	for _, path := range systest.Regular(t, filepath.Join(h.dir, "blobs", "obj")) {
 		if strings.Contains(path, "/=quarantine/") {
 			keys = append(keys, filepath.Base(path))
 		}
@@ -781,7 +764,7 @@ func TestNothingIsLost(t *testing.T) {
 			t.Errorf("the content of %s, which has a record, is in quarantine", key)
 		}
 	}
-	if left := regular(t, filepath.Join(h.dir, "scratch")); len(left) > 0 {
+	if left := systest.Regular(t, filepath.Join(h.dir, "scratch")); len(left) > 0 {
 		t.Errorf("scratch left behind: %v", left)
 	}
 	// Nobody resumes cancelled operations. Their results expire.
@@ -929,7 +912,7 @@ func TestNothingStays(t *testing.T) {
 		parts := query(t, h.dir, "SELECT count(*) FROM parts")
 		operations := query(t, h.dir, "SELECT count(*) FROM operations")
 		items := query(t, h.dir, "SELECT count(*) FROM items")
-		return fmt.Sprint(files, parts, operations, items, h.contents(t), regular(t, filepath.Join(h.dir, "scratch")))
+		return fmt.Sprint(files, parts, operations, items, h.contents(t), systest.Regular(t, filepath.Join(h.dir, "scratch")))
 	}
 	// A start removes what earlier servers left behind, but not content of the second before it, which
 	// may be its own by the clock of the file system: the last kill may have left such content.

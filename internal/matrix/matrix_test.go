@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/internal/matrix"
 	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // Shared by all tests, because LibreOffice and pdfium take time to start.
@@ -105,23 +106,10 @@ func input(t testing.TB, action string, f format.Format) *fileops.File {
 // withField returns a PDF file with one more page, which has the text field "name".
 func withField(t testing.TB, f *fileops.File) *fileops.File {
 	t.Helper()
-	var form strings.Builder
-	form.WriteString("%PDF-1.4\n")
-	var offsets []int
-	for i, o := range []string{
+	form := tinypdf.File("1.4",
 		"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[4 0 R]/DA(/F1 12 Tf 0 g)>>>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Annots[4 0 R]>>", "<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(name)/Rect[20 100 200 130]>>",
-	} {
-		offsets = append(offsets, form.Len())
-		fmt.Fprintf(&form, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	start := form.Len()
-	form.WriteString("xref\n0 5\n0000000000 65535 f \n")
-	for _, o := range offsets {
-		fmt.Fprintf(&form, "%010d 00000 n \n", o)
-	}
-	fmt.Fprintf(&form, "trailer\n<</Root 1 0 R/Size 5>>\nstartxref\n%d\n%%%%EOF\n", start)
-	return performed(t, "merge", nil, "form.pdf", f, fileops.Bytes("field.pdf", []byte(form.String())))
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Annots[4 0 R]>>", "<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(name)/Rect[20 100 200 130]>>")
+	return performed(t, "merge", nil, "form.pdf", f, fileops.Bytes("field.pdf", form))
 }
 
 // performed returns the first result of an action.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // Text is a sentence that every document made by [Sample] contains.
@@ -218,20 +219,9 @@ func writePDF(b *bytes.Buffer, pages int) {
 		objs = append(objs,
 			fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F1 3 0 R>>>>/Contents %d 0 R"+
 				"/Annots[<</Type/Annot/Subtype/Link/Rect[72 680 300 700]/Border[0 0 0]/A<</S/URI/URI(https://example.com/)>>>>]>>", 7+2*i),
-			fmt.Sprintf("<</Length %d>>stream\n%s\nendstream", len(content), content))
+			tinypdf.Stream("", content))
 	}
-	b.WriteString("%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
-	var offs []int
-	for i, o := range objs {
-		offs = append(offs, b.Len())
-		fmt.Fprintf(b, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	xref := b.Len()
-	fmt.Fprintf(b, "xref\n0 %d\n0000000000 65535 f \n", len(objs)+1)
-	for _, o := range offs {
-		fmt.Fprintf(b, "%010d 00000 n \n", o)
-	}
-	fmt.Fprintf(b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(objs)+1, xref)
+	b.Write(tinypdf.File("1.4", objs...))
 }
 
 // writeZIP writes pairs of name and content. If the first entry is named

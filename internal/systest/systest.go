@@ -5,11 +5,15 @@ package systest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
+	"mime/multipart"
 	"net"
 	"net/http"
+	"net/textproto"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,6 +221,45 @@ func SendBy(t testing.TB, c *http.Client, r *http.Request) (*http.Response, []by
 	body, err := io.ReadAll(resp.Body)
 	NoError(t, err)
 	return resp, body
+}
+
+// A Part of a form is its field, the name of the file ("" for a text) and the value.
+type Part = [3]string
+
+// Form returns a form as multipart/form-data.
+func Form(t testing.TB, parts ...Part) (body []byte, contentType string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, part := range parts {
+		field, name, value := part[0], part[1], part[2]
+		h := textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf("form-data; name=%q", field)}}
+		if name != "" {
+			h.Set("Content-Disposition", fmt.Sprintf(`form-data; name=%q; filename="%s"`, field, name))
+		}
+		p, err := w.CreatePart(h)
+		NoError(t, err)
+		_, err = io.WriteString(p, value)
+		NoError(t, err)
+	}
+	NoError(t, w.Close())
+	return b.Bytes(), w.FormDataContentType()
+}
+
+// Regular returns the paths of all regular files below a directory, which a running server may
+// change. The directory must exist.
+func Regular(t testing.TB, dir string) (paths []string) {
+	t.Helper()
+	NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path != dir {
+			return nil
+		}
+		if err == nil && d.Type().IsRegular() {
+			paths = append(paths, path)
+		}
+		return err
+	}))
+	return paths
 }
 
 // AtEnd calls a function, such as Close, at the end of the test. The test fails if that returns an

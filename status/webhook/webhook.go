@@ -39,6 +39,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
@@ -120,12 +121,6 @@ type Config struct {
 	Log *slog.Logger // nil discards
 }
 
-// schedule is the default of Config.Schedule.
-var schedule = [...]time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
-	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
-}
-
 // keep is the default of Config.Retention.
 const keep = 7 * 24 * time.Hour
 
@@ -152,7 +147,7 @@ func New(cfg Config) (*Webhooks, error) {
 		return nil, err
 	}
 	if cfg.Schedule == nil {
-		cfg.Schedule = schedule[:]
+		cfg.Schedule = backoff.Days()
 	}
 	for _, d := range cfg.Schedule {
 		if d <= 0 {
