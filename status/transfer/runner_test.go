@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/filewright/filewright/internal/systest"
@@ -27,8 +28,10 @@ func run(t *testing.T, cfg transfer.Config) *transfer.Runner {
 
 func add(t *testing.T, s transfer.Store, ids ...string) {
 	t.Helper()
-	for _, id := range ids {
-		systest.NoError(t, s.Add(t.Context(), &transfer.Transfer{Kind: "k", ID: id, Owner: id[:1], Due: s.Now()}, 100))
+	first := s.Now().Add(time.Duration(-len(ids)) * time.Millisecond)
+	for i, id := range ids { // a store orders transfers of the same millisecond as it likes
+		due := first.Add(time.Duration(i) * time.Millisecond)
+		systest.NoError(t, s.Add(t.Context(), &transfer.Transfer{Kind: "k", ID: id, Owner: id[:1], Due: due}, 100))
 	}
 }
 
@@ -82,67 +85,71 @@ func TestPanic(t *testing.T) {
 // A worker that lost its claim is stopped, and what it returns does not count.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
-	store := new(transfer.MemStore)
-	started, stopped := make(chan int, 10), make(chan struct{}, 10)
-	work := handler(func(ctx context.Context, x *transfer.Transfer, _ func([]byte) error) transfer.Result {
-		started <- x.Claims
-		if x.Claims == 1 {
-			<-ctx.Done()
-			stopped <- struct{}{}
-			return transfer.Result{State: []byte("late"), Finished: true}
+	synctest.Test(t, func(t *testing.T) {
+		store := new(transfer.MemStore)
+		started, stopped := make(chan int, 10), make(chan struct{}, 10)
+		work := handler(func(ctx context.Context, x *transfer.Transfer, _ func([]byte) error) transfer.Result {
+			started <- x.Claims
+			if x.Claims == 1 {
+				<-ctx.Done()
+				stopped <- struct{}{}
+				return transfer.Result{State: []byte("late"), Finished: true}
+			}
+			return transfer.Result{State: []byte("good"), Finished: true}
+		})
+		r := run(t, transfer.Config{Store: store, Handler: work, Lease: 30 * time.Millisecond})
+		add(t, store, "a")
+		<-started
+		systest.NoError(t, store.Recover(t.Context(), "k")) // as if another process took it over
+		<-stopped
+		got, err := r.Wait(t.Context(), "a")
+		systest.NoError(t, err)
+		if string(got.State) != "good" || got.Claims != 2 {
+			t.Errorf("%+v", got)
 		}
-		return transfer.Result{State: []byte("good"), Finished: true}
 	})
-	r := run(t, transfer.Config{Store: store, Handler: work, Lease: 30 * time.Millisecond})
-	add(t, store, "a")
-	<-started
-	systest.NoError(t, store.Recover(t.Context(), "k")) // as if another process took it over
-	<-stopped
-	got, err := r.Wait(t.Context(), "a")
-	systest.NoError(t, err)
-	if string(got.State) != "good" || got.Claims != 2 {
-		t.Errorf("%+v", got)
-	}
 }
 
 // One owner does not get all slots, and long transfers keep their claims.
 func TestFairSlots(t *testing.T) {
 	t.Parallel()
-	store := new(transfer.MemStore)
-	release := make(chan struct{})
-	var mu sync.Mutex
-	running := make(map[string]int)
-	r := run(t, transfer.Config{Store: store, Workers: 3, PerOwner: 2, Lease: 30 * time.Millisecond, Handler: handler(func(ctx context.Context, x *transfer.Transfer, _ func([]byte) error) transfer.Result {
-		mu.Lock()
-		running[x.Owner]++
-		mu.Unlock()
-		select {
-		case <-release:
-		case <-ctx.Done():
-			t.Error("the claim was lost")
-		}
-		return transfer.Result{Finished: true}
-	})})
-	add(t, store, "a1", "a2", "a3", "a4", "b1", "b2")
-	r.Wake()
-	count := func(a, b int) func() bool {
-		return func() bool {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(transfer.MemStore)
+		release := make(chan struct{})
+		var mu sync.Mutex
+		running := make(map[string]int)
+		r := run(t, transfer.Config{Store: store, Workers: 3, PerOwner: 2, Lease: 30 * time.Millisecond, Handler: handler(func(ctx context.Context, x *transfer.Transfer, _ func([]byte) error) transfer.Result {
 			mu.Lock()
-			defer mu.Unlock()
-			return running["a"] == a && running["b"] == b
+			running[x.Owner]++
+			mu.Unlock()
+			select {
+			case <-release:
+			case <-ctx.Done():
+				t.Error("the claim was lost")
+			}
+			return transfer.Result{Finished: true}
+		})})
+		add(t, store, "a1", "a2", "a3", "a4", "b1", "b2")
+		r.Wake()
+		count := func(a, b int) func() bool {
+			return func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return running["a"] == a && running["b"] == b
+			}
 		}
-	}
-	systest.Until(t, "two transfers of one owner and one of the other to run", count(2, 1))
-	due := func() (at time.Time) {
-		all, err := store.Get(t.Context(), "k", "a1")
-		systest.NoError(t, err)
-		return all["a1"].Due
-	}
-	first := due()
-	systest.Until(t, "the claims to be renewed for several leases", func() bool { return due().Sub(first) > 100*time.Millisecond })
-	if !count(2, 1)() {
-		t.Errorf("running %v", running)
-	}
-	close(release)
-	systest.Until(t, "all to run", count(4, 2))
+		systest.Until(t, "two transfers of one owner and one of the other to run", count(2, 1))
+		due := func() (at time.Time) {
+			all, err := store.Get(t.Context(), "k", "a1")
+			systest.NoError(t, err)
+			return all["a1"].Due
+		}
+		first := due()
+		systest.Until(t, "the claims to be renewed for several leases", func() bool { return due().Sub(first) > 100*time.Millisecond })
+		if !count(2, 1)() {
+			t.Errorf("running %v", running)
+		}
+		close(release)
+		systest.Until(t, "all to run", count(4, 2))
+	})
 }
