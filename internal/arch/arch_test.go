@@ -51,7 +51,8 @@ var arrows = map[string][]string{
 	// engines: independent of each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress", "fileops/pdfops/internal/appearance",
-		"fileops/pdfops/internal/excerpt", "fileops/pdfops/internal/typeset", "fileops/pdfops/internal/fields", "internal/pagelist", "internal/report", "internal/xmp"},
+		"fileops/pdfops/internal/excerpt", "fileops/pdfops/internal/typeset", "fileops/pdfops/internal/fields", "internal/pagelist", "internal/report", "internal/xmp", "fileops/pdfops/internal/pdfa"},
+	"fileops/pdfops/internal/pdfa":       {"fileops/pdfops/internal/pdf", "internal/xmp"},
 	"fileops/pdfops/internal/typeset":    {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile"},
 	"fileops/pdfops/internal/excerpt":    {"fileops/pdfops/internal/pdf"},
 	"fileops/pdfops/internal/appearance": {"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/typeset"},
