@@ -53,11 +53,10 @@ func gaps() []gap {
 		{"eps", "", "Needs Ghostscript (AGPL) as a separate program: not done yet."},
 		{"", "eps", "Needs Ghostscript (AGPL) as a separate program: not done yet."},
 		{"", "psd", "No engine in use writes Photoshop files."},
-		{"pdf", "pptx", "Not done yet."},
 		{"pdf", "svg", "Not done yet."},
 		{"pdf", "bmp gif", "Pages become avif, jpg, png, tiff or webp; these become the others."},
-		{"pptx ppt odp", "html", "LibreOffice makes several files for a presentation; convert to PDF, and that to HTML."},
-		{"xlsx xls ods csv", "txt", "The text of a sheet is csv or tsv."},
+		{"pptx ppt odp key", "html", "LibreOffice makes several files for a presentation; convert to PDF, and that to HTML."},
+		{"xlsx xls ods csv numbers", "txt", "The text of a sheet is csv or tsv."},
 	}
 }
 
