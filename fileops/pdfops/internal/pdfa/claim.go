@@ -44,7 +44,8 @@ func Claim(d *pdf.Document, s Standard) {
 		info[f.key] = pdf.TextString(text)
 		properties = append(properties, xmp.Property{Space: f.space, Name: f.name, List: f.list, Values: []string{text}})
 	}
-	for key, name := range map[string]string{"CreationDate": "CreateDate", "ModDate": "ModifyDate"} {
+	for _, f := range [][2]string{{"CreationDate", "CreateDate"}, {"ModDate", "ModifyDate"}} {
+		key, name := f[0], f[1]
 		t, ok := pdf.Date(string(d.Text(info[key])))
 		if !ok {
 			delete(info, key)
