@@ -7,11 +7,17 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
 FileKey: TypeAlias = str
 
 
-class CompressParameters(TypedDict):
-    compression_value: NotRequired[Literal["extreme_compression", "less_compression", "recommended_compression"]]
-    """How much detail may be lost to save space. Default: recommended_compression."""
+class AttachParameters(TypedDict):
+    file_key: str
+    """File to attach: the file_key of an upload."""
+    media_type: NotRequired[str]
+    """Media type of the attachment, such as text/xml; if absent, that of its extension."""
+    name: NotRequired[str]
+    """Name of the attachment; if absent, that of the file."""
     password: NotRequired[str]
     """Password that opens an encrypted file."""
+    relationship: NotRequired[Literal["unspecified", "source", "data", "alternative", "supplement"]]
+    """What the attachment is to the document. Default: unspecified."""
 
 
 class DeliveryTarget(TypedDict):
@@ -20,6 +26,53 @@ class DeliveryTarget(TypedDict):
     headers: NotRequired[dict[str, str]]
     """Headers of the request. At most 20, with 8 KiB in total. They are stored encrypted until the delivery
     has ended."""
+
+
+class DoAttach(TypedDict):
+    """Attaches a file to a PDF file."""
+    action: Literal["attach"]
+    """Name of the action. Required, unless there are `steps`."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    parameters: "AttachParameters"
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
+
+
+class BookmarksParameters(TypedDict):
+    outline: str
+    """Bookmarks, one on each line: page, space, title. Two more spaces before the page put it a level below.
+    Empty: none."""
+    password: NotRequired[str]
+    """Password that opens an encrypted file."""
+
+
+class DoBookmarks(TypedDict):
+    """Replaces the bookmarks of a PDF file."""
+    action: Literal["bookmarks"]
+    """Name of the action. Required, unless there are `steps`."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    parameters: "BookmarksParameters"
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
+
+
+class CompressParameters(TypedDict):
+    compression_value: NotRequired[Literal["extreme_compression", "less_compression", "recommended_compression"]]
+    """How much detail may be lost to save space. Default: recommended_compression."""
+    password: NotRequired[str]
+    """Password that opens an encrypted file."""
 
 
 class DoCompress(TypedDict):
@@ -532,6 +585,54 @@ class DoRotate(TypedDict):
     state is `delivery` in `files_data`. Servers may have this off."""
 
 
+class ScreenshotParameters(TypedDict):
+    clip: NotRequired[bool]
+    """Whether the picture ends at the bottom of the window; otherwise it shows the whole page. Default:
+    false."""
+    convert_to: NotRequired[Literal["png", "jpg", "webp"]]
+    """Format of the picture. Default: png."""
+    density: NotRequired[float]
+    """Pixels of the picture for each CSS pixel. Default: 1."""
+    height: NotRequired[int]
+    """Inner height of the window in CSS pixels. Default: 720."""
+    javascript: NotRequired[bool]
+    """Whether the scripts in the page run before it is printed. They have no network and a limited time.
+    Default: false."""
+    media: NotRequired[Literal["screen", "print"]]
+    """Style of the page: print, or what a screen shows. Default: screen."""
+    quality: NotRequired[int]
+    """Quality of a jpg or webp; if absent, 90."""
+    selector: NotRequired[str]
+    """CSS selector of the element to show; the whole page by default."""
+    transparent: NotRequired[bool]
+    """Whether the picture is transparent where the page has no background; png and webp only. Default:
+    false."""
+    wait_delay: NotRequired[float]
+    """Seconds between loading and printing the page. Needs javascript."""
+    wait_for_expression: NotRequired[str]
+    """JavaScript expression; the page is printed when it is true. Needs javascript."""
+    wait_for_selector: NotRequired[str]
+    """CSS selector of an element; the page is printed when its scripts have made it. Needs javascript."""
+    width: NotRequired[int]
+    """Inner width of the window in CSS pixels. Default: 1280."""
+
+
+class DoScreenshot(TypedDict):
+    """Takes a picture of a web page."""
+    action: Literal["screenshot"]
+    """Name of the action. Required, unless there are `steps`."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    parameters: NotRequired["ScreenshotParameters"]
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
+
+
 class SplitParameters(TypedDict):
     at: NotRequired[Literal["bookmarks"]]
     """Where a new result begins: at each bookmark of the top level."""
@@ -686,7 +787,7 @@ class DoZip(TypedDict):
     state is `delivery` in `files_data`. Servers may have this off."""
 
 
-DoAction: TypeAlias = Union["DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
+DoAction: TypeAlias = Union["DoAttach", "DoBookmarks", "DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoScreenshot", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
 
 
 class DoStepsSteps(TypedDict):
