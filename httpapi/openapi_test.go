@@ -943,7 +943,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	call(200, "DELETE", "/api/v1/files/"+good, "")
 	call(404, "GET", "/api/v1/files/"+good+"?wait=30s", "")
 	call(404, "DELETE", "/api/v1/files/"+good, "")
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs", "/docs/api"} {
 		call(200, "GET", path, "", "Authorization", "")
 		call(200, "HEAD", path, "", "Authorization", "")
 	}
