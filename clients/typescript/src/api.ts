@@ -539,10 +539,31 @@ export interface paths {
             cookie?: never;
         };
         /**
+         * Documentation as pages
+         * @description For people. The `type` of an error leads here. A server without other pages answers with that of `/docs/api`; refserver
+         *     has its documentation here, with guides and a search.
+         */
+        get: operations["docs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/docs/api": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
          * This document as a page
          * @description For people; it needs no scripts.
          */
-        get: operations["docs"];
+        get: operations["docsAPI"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2131,6 +2152,36 @@ export interface components {
              */
             state: "importing" | "ready";
         };
+        AttachParameters: {
+            /**
+             * Format: file-key
+             * @description File to attach: the file_key of an upload.
+             */
+            file_key: string;
+            /** @description Media type of the attachment, such as text/xml; if absent, that of its extension. */
+            media_type?: string;
+            /** @description Name of the attachment; if absent, that of the file. */
+            name?: string;
+            /**
+             * Format: password
+             * @description Password that opens an encrypted file.
+             */
+            password?: string;
+            /**
+             * @description What the attachment is to the document. Default: unspecified.
+             * @enum {string}
+             */
+            relationship?: "unspecified" | "source" | "data" | "alternative" | "supplement";
+        };
+        BookmarksParameters: {
+            /** @description Bookmarks, one on each line: page, space, title. Two more spaces before the page put it a level below. Empty: none. */
+            outline: string;
+            /**
+             * Format: password
+             * @description Password that opens an encrypted file.
+             */
+            password?: string;
+        };
         CompressParameters: {
             /**
              * @description How much detail may be lost to save space. Default: recommended_compression.
@@ -2512,6 +2563,40 @@ export interface components {
              */
             password?: string;
         };
+        ScreenshotParameters: {
+            /** @description Whether the picture ends at the bottom of the window; otherwise it shows the whole page. Default: false. */
+            clip?: boolean;
+            /**
+             * @description Format of the picture. Default: png.
+             * @enum {string}
+             */
+            convert_to?: "png" | "jpg" | "webp";
+            /** @description Pixels of the picture for each CSS pixel. Default: 1. */
+            density?: number;
+            /** @description Inner height of the window in CSS pixels. Default: 720. */
+            height?: number;
+            /** @description Whether the scripts in the page run before it is printed. They have no network and a limited time. Default: false. */
+            javascript?: boolean;
+            /**
+             * @description Style of the page: print, or what a screen shows. Default: screen.
+             * @enum {string}
+             */
+            media?: "screen" | "print";
+            /** @description Quality of a jpg or webp; if absent, 90. */
+            quality?: number;
+            /** @description CSS selector of the element to show; the whole page by default. */
+            selector?: string;
+            /** @description Whether the picture is transparent where the page has no background; png and webp only. Default: false. */
+            transparent?: boolean;
+            /** @description Seconds between loading and printing the page. Needs javascript. */
+            wait_delay?: number;
+            /** @description JavaScript expression; the page is printed when it is true. Needs javascript. */
+            wait_for_expression?: string;
+            /** @description CSS selector of an element; the page is printed when its scripts have made it. Needs javascript. */
+            wait_for_selector?: string;
+            /** @description Inner width of the window in CSS pixels. Default: 1280. */
+            width?: number;
+        };
         SplitParameters: {
             /**
              * @description Where a new result begins: at each bookmark of the top level.
@@ -2712,12 +2797,84 @@ export interface components {
             data: components["schemas"]["Imported"];
         } & components["schemas"]["Imported"];
         /**
+         * attach
+         * @description Attaches a file to a PDF file.
+         */
+        DoAttach: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "attach";
+            /** @description Keys of completed uploads, or of results of earlier operations. */
+            file_keys: components["schemas"]["FileKey"][];
+            parameters: components["schemas"]["AttachParameters"];
+            /** @description Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total. */
+            notes?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
+        };
+        /**
+         * attach
+         * @description Attaches a file to a PDF file.
+         */
+        StepAttach: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "attach";
+            parameters: components["schemas"]["AttachParameters"];
+        };
+        /**
+         * bookmarks
+         * @description Replaces the bookmarks of a PDF file.
+         */
+        DoBookmarks: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "bookmarks";
+            /** @description Keys of completed uploads, or of results of earlier operations. */
+            file_keys: components["schemas"]["FileKey"][];
+            parameters: components["schemas"]["BookmarksParameters"];
+            /** @description Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total. */
+            notes?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
+        };
+        /**
+         * bookmarks
+         * @description Replaces the bookmarks of a PDF file.
+         */
+        StepBookmarks: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "bookmarks";
+            parameters: components["schemas"]["BookmarksParameters"];
+        };
+        /**
          * compress
          * @description Makes files smaller.
          */
         DoCompress: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "compress";
@@ -2736,12 +2893,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * compress
+         * @description Makes files smaller.
+         */
+        StepCompress: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "compress";
+            parameters?: components["schemas"]["CompressParameters"];
+        };
+        /**
          * convert
          * @description Converts files to other formats, or changes them in their own format.
          */
         DoConvert: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "convert";
@@ -2760,12 +2929,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * convert
+         * @description Converts files to other formats, or changes them in their own format.
+         */
+        StepConvert: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "convert";
+            parameters: components["schemas"]["ConvertParameters"];
+        };
+        /**
          * extract
          * @description Extracts the files of an archive or the attachments of a message.
          */
         DoExtract: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "extract";
@@ -2784,12 +2965,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * extract
+         * @description Extracts the files of an archive or the attachments of a message.
+         */
+        StepExtract: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "extract";
+            parameters?: components["schemas"]["ExtractParameters"];
+        };
+        /**
          * extract_pages
          * @description Makes a PDF file of chosen pages.
          */
         DoExtractPages: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "extract_pages";
@@ -2808,12 +3001,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * extract_pages
+         * @description Makes a PDF file of chosen pages.
+         */
+        StepExtractPages: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "extract_pages";
+            parameters: components["schemas"]["ExtractPagesParameters"];
+        };
+        /**
          * fill_form
          * @description Fills in the form fields of a PDF file.
          */
         DoFillForm: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "fill_form";
@@ -2832,12 +3037,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * fill_form
+         * @description Fills in the form fields of a PDF file.
+         */
+        StepFillForm: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "fill_form";
+            parameters: components["schemas"]["FillFormParameters"];
+        };
+        /**
          * flatten
          * @description Makes form fields and annotations part of the pages.
          */
         DoFlatten: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "flatten";
@@ -2856,12 +3073,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * flatten
+         * @description Makes form fields and annotations part of the pages.
+         */
+        StepFlatten: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "flatten";
+            parameters?: components["schemas"]["FlattenParameters"];
+        };
+        /**
          * inspect
          * @description Describes files as JSON.
          */
         DoInspect: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "inspect";
@@ -2880,12 +3109,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * inspect
+         * @description Describes files as JSON.
+         */
+        StepInspect: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "inspect";
+            parameters?: components["schemas"]["InspectParameters"];
+        };
+        /**
          * lock
          * @description Protects files with a password.
          */
         DoLock: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "lock";
@@ -2904,12 +3145,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * lock
+         * @description Protects files with a password.
+         */
+        StepLock: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "lock";
+            parameters: components["schemas"]["LockParameters"];
+        };
+        /**
          * merge
          * @description Joins several files into one.
          */
         DoMerge: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "merge";
@@ -2928,12 +3181,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * merge
+         * @description Joins several files into one.
+         */
+        StepMerge: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "merge";
+            parameters?: components["schemas"]["MergeParameters"];
+        };
+        /**
          * metadata
          * @description Changes the metadata of files, such as their title and author.
          */
         DoMetadata: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "metadata";
@@ -2952,12 +3217,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * metadata
+         * @description Changes the metadata of files, such as their title and author.
+         */
+        StepMetadata: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "metadata";
+            parameters?: components["schemas"]["MetadataParameters"];
+        };
+        /**
          * ocr
          * @description Makes scanned pages and pictures searchable.
          */
         DoOcr: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "ocr";
@@ -2976,12 +3253,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * ocr
+         * @description Makes scanned pages and pictures searchable.
+         */
+        StepOcr: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "ocr";
+            parameters?: components["schemas"]["OcrParameters"];
+        };
+        /**
          * page_numbers
          * @description Writes page numbers on pages.
          */
         DoPageNumbers: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "page_numbers";
@@ -3000,12 +3289,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * page_numbers
+         * @description Writes page numbers on pages.
+         */
+        StepPageNumbers: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "page_numbers";
+            parameters?: components["schemas"]["PageNumbersParameters"];
+        };
+        /**
          * reset_password
          * @description Changes the password of files.
          */
         DoResetPassword: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "reset_password";
@@ -3024,12 +3325,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * reset_password
+         * @description Changes the password of files.
+         */
+        StepResetPassword: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "reset_password";
+            parameters: components["schemas"]["ResetPasswordParameters"];
+        };
+        /**
          * rotate
          * @description Turns pages, pictures and videos.
          */
         DoRotate: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "rotate";
@@ -3048,12 +3361,60 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * rotate
+         * @description Turns pages, pictures and videos.
+         */
+        StepRotate: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "rotate";
+            parameters: components["schemas"]["RotateParameters"];
+        };
+        /**
+         * screenshot
+         * @description Takes a picture of a web page.
+         */
+        DoScreenshot: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "screenshot";
+            /** @description Keys of completed uploads, or of results of earlier operations. */
+            file_keys: components["schemas"]["FileKey"][];
+            parameters?: components["schemas"]["ScreenshotParameters"];
+            /** @description Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total. */
+            notes?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one URL for each result,
+             *     in the order of `files_data`, or one URL with `{index}` (the number of the result, from 1) or `{name}` (its file name) in its
+             *     path or query. Failed requests are repeated like webhooks. The state is `delivery` in `files_data`. Servers may have this off.
+             */
+            deliver?: components["schemas"]["DeliveryTarget"][];
+        };
+        /**
+         * screenshot
+         * @description Takes a picture of a web page.
+         */
+        StepScreenshot: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "screenshot";
+            parameters?: components["schemas"]["ScreenshotParameters"];
+        };
+        /**
          * split
          * @description Makes several PDF files of the pages of one.
          */
         DoSplit: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "split";
@@ -3072,12 +3433,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * split
+         * @description Makes several PDF files of the pages of one.
+         */
+        StepSplit: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "split";
+            parameters?: components["schemas"]["SplitParameters"];
+        };
+        /**
          * thumbnail
          * @description Makes a small preview.
          */
         DoThumbnail: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "thumbnail";
@@ -3096,12 +3469,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * thumbnail
+         * @description Makes a small preview.
+         */
+        StepThumbnail: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "thumbnail";
+            parameters?: components["schemas"]["ThumbnailParameters"];
+        };
+        /**
          * unlock
          * @description Removes the password of files.
          */
         DoUnlock: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "unlock";
@@ -3120,12 +3505,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * unlock
+         * @description Removes the password of files.
+         */
+        StepUnlock: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "unlock";
+            parameters: components["schemas"]["UnlockParameters"];
+        };
+        /**
          * watermark
          * @description Draws a text or a picture over pages, pictures and videos.
          */
         DoWatermark: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "watermark";
@@ -3144,12 +3541,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * watermark
+         * @description Draws a text or a picture over pages, pictures and videos.
+         */
+        StepWatermark: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "watermark";
+            parameters?: components["schemas"]["WatermarkParameters"];
+        };
+        /**
          * zip
          * @description Packs files into a ZIP archive.
          */
         DoZip: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "zip";
@@ -3168,6 +3577,18 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * zip
+         * @description Packs files into a ZIP archive.
+         */
+        StepZip: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "zip";
+            parameters?: components["schemas"]["ZipParameters"];
+        };
+        /**
          * steps
          * @description Runs several actions one after the other.
          */
@@ -3179,14 +3600,7 @@ export interface components {
                 [key: string]: string;
             };
             /** @description The actions of an operation of several steps, in place of `action` and `parameters`. At most 10, unless the server is configured otherwise. */
-            steps: {
-                /** @description Name of the action. */
-                action: string;
-                /** @description Parameters of the action. */
-                parameters?: {
-                    [key: string]: unknown;
-                };
-            }[];
+            steps: components["schemas"]["Step"][];
             /** @description Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no effect. */
             keep?: boolean;
             /**
@@ -3197,7 +3611,9 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /** @description One action. */
-        DoAction: components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
+        DoAction: components["schemas"]["DoAttach"] | components["schemas"]["DoBookmarks"] | components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoScreenshot"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
+        /** @description A step of an operation. */
+        Step: components["schemas"]["StepAttach"] | components["schemas"]["StepBookmarks"] | components["schemas"]["StepCompress"] | components["schemas"]["StepConvert"] | components["schemas"]["StepExtract"] | components["schemas"]["StepExtractPages"] | components["schemas"]["StepFillForm"] | components["schemas"]["StepFlatten"] | components["schemas"]["StepInspect"] | components["schemas"]["StepLock"] | components["schemas"]["StepMerge"] | components["schemas"]["StepMetadata"] | components["schemas"]["StepOcr"] | components["schemas"]["StepPageNumbers"] | components["schemas"]["StepResetPassword"] | components["schemas"]["StepRotate"] | components["schemas"]["StepScreenshot"] | components["schemas"]["StepSplit"] | components["schemas"]["StepThumbnail"] | components["schemas"]["StepUnlock"] | components["schemas"]["StepWatermark"] | components["schemas"]["StepZip"];
     };
     responses: {
         /** @description The supported operations. */
@@ -5544,6 +5960,34 @@ export interface operations {
         };
     };
     docs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of a copy that the client has. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Content-Security-Policy": string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            405: components["responses"]["MethodNotAllowed"];
+        };
+    };
+    docsAPI: {
         parameters: {
             query?: never;
             header?: {

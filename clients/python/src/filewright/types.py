@@ -7,11 +7,17 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
 FileKey: TypeAlias = str
 
 
-class CompressParameters(TypedDict):
-    compression_value: NotRequired[Literal["extreme_compression", "less_compression", "recommended_compression"]]
-    """How much detail may be lost to save space. Default: recommended_compression."""
+class AttachParameters(TypedDict):
+    file_key: str
+    """File to attach: the file_key of an upload."""
+    media_type: NotRequired[str]
+    """Media type of the attachment, such as text/xml; if absent, that of its extension."""
+    name: NotRequired[str]
+    """Name of the attachment; if absent, that of the file."""
     password: NotRequired[str]
     """Password that opens an encrypted file."""
+    relationship: NotRequired[Literal["unspecified", "source", "data", "alternative", "supplement"]]
+    """What the attachment is to the document. Default: unspecified."""
 
 
 class DeliveryTarget(TypedDict):
@@ -22,10 +28,57 @@ class DeliveryTarget(TypedDict):
     has ended."""
 
 
+class DoAttach(TypedDict):
+    """Attaches a file to a PDF file."""
+    action: Literal["attach"]
+    """Name of the action."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    parameters: "AttachParameters"
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
+
+
+class BookmarksParameters(TypedDict):
+    outline: str
+    """Bookmarks, one on each line: page, space, title. Two more spaces before the page put it a level below.
+    Empty: none."""
+    password: NotRequired[str]
+    """Password that opens an encrypted file."""
+
+
+class DoBookmarks(TypedDict):
+    """Replaces the bookmarks of a PDF file."""
+    action: Literal["bookmarks"]
+    """Name of the action."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    parameters: "BookmarksParameters"
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
+
+
+class CompressParameters(TypedDict):
+    compression_value: NotRequired[Literal["extreme_compression", "less_compression", "recommended_compression"]]
+    """How much detail may be lost to save space. Default: recommended_compression."""
+    password: NotRequired[str]
+    """Password that opens an encrypted file."""
+
+
 class DoCompress(TypedDict):
     """Makes files smaller."""
     action: Literal["compress"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["CompressParameters"]
@@ -226,7 +279,7 @@ class ConvertParameters(TypedDict):
 class DoConvert(TypedDict):
     """Converts files to other formats, or changes them in their own format."""
     action: Literal["convert"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ConvertParameters"
@@ -249,7 +302,7 @@ class ExtractParameters(TypedDict):
 class DoExtract(TypedDict):
     """Extracts the files of an archive or the attachments of a message."""
     action: Literal["extract"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ExtractParameters"]
@@ -272,7 +325,7 @@ class ExtractPagesParameters(TypedDict):
 class DoExtractPages(TypedDict):
     """Makes a PDF file of chosen pages."""
     action: Literal["extract_pages"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ExtractPagesParameters"
@@ -298,7 +351,7 @@ class FillFormParameters(TypedDict):
 class DoFillForm(TypedDict):
     """Fills in the form fields of a PDF file."""
     action: Literal["fill_form"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "FillFormParameters"
@@ -319,7 +372,7 @@ class FlattenParameters(TypedDict):
 class DoFlatten(TypedDict):
     """Makes form fields and annotations part of the pages."""
     action: Literal["flatten"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["FlattenParameters"]
@@ -340,7 +393,7 @@ class InspectParameters(TypedDict):
 class DoInspect(TypedDict):
     """Describes files as JSON."""
     action: Literal["inspect"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["InspectParameters"]
@@ -365,7 +418,7 @@ class LockParameters(TypedDict):
 class DoLock(TypedDict):
     """Protects files with a password."""
     action: Literal["lock"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "LockParameters"
@@ -388,7 +441,7 @@ class MergeParameters(TypedDict):
 class DoMerge(TypedDict):
     """Joins several files into one."""
     action: Literal["merge"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["MergeParameters"]
@@ -413,7 +466,7 @@ class MetadataParameters(TypedDict):
 class DoMetadata(TypedDict):
     """Changes the metadata of files, such as their title and author."""
     action: Literal["metadata"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["MetadataParameters"]
@@ -440,7 +493,7 @@ class OcrParameters(TypedDict):
 class DoOcr(TypedDict):
     """Makes scanned pages and pictures searchable."""
     action: Literal["ocr"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["OcrParameters"]
@@ -469,7 +522,7 @@ class PageNumbersParameters(TypedDict):
 class DoPageNumbers(TypedDict):
     """Writes page numbers on pages."""
     action: Literal["page_numbers"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["PageNumbersParameters"]
@@ -494,7 +547,7 @@ class ResetPasswordParameters(TypedDict):
 class DoResetPassword(TypedDict):
     """Changes the password of files."""
     action: Literal["reset_password"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ResetPasswordParameters"
@@ -519,10 +572,58 @@ class RotateParameters(TypedDict):
 class DoRotate(TypedDict):
     """Turns pages, pictures and videos."""
     action: Literal["rotate"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "RotateParameters"
+    notes: NotRequired[dict[str, str]]
+    """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
+    deliver: NotRequired[list["DeliveryTarget"]]
+    """Where the service writes the results, with `PUT`: presigned URLs of a bucket, for example. Either one
+    URL for each result, in the order of `files_data`, or one URL with `{index}` (the number of the result,
+    from 1) or `{name}` (its file name) in its path or query. Failed requests are repeated like webhooks. The
+    state is `delivery` in `files_data`. Servers may have this off."""
+
+
+class ScreenshotParameters(TypedDict):
+    clip: NotRequired[bool]
+    """Whether the picture ends at the bottom of the window; otherwise it shows the whole page. Default:
+    false."""
+    convert_to: NotRequired[Literal["png", "jpg", "webp"]]
+    """Format of the picture. Default: png."""
+    density: NotRequired[float]
+    """Pixels of the picture for each CSS pixel. Default: 1."""
+    height: NotRequired[int]
+    """Inner height of the window in CSS pixels. Default: 720."""
+    javascript: NotRequired[bool]
+    """Whether the scripts in the page run before it is printed. They have no network and a limited time.
+    Default: false."""
+    media: NotRequired[Literal["screen", "print"]]
+    """Style of the page: print, or what a screen shows. Default: screen."""
+    quality: NotRequired[int]
+    """Quality of a jpg or webp; if absent, 90."""
+    selector: NotRequired[str]
+    """CSS selector of the element to show; the whole page by default."""
+    transparent: NotRequired[bool]
+    """Whether the picture is transparent where the page has no background; png and webp only. Default:
+    false."""
+    wait_delay: NotRequired[float]
+    """Seconds between loading and printing the page. Needs javascript."""
+    wait_for_expression: NotRequired[str]
+    """JavaScript expression; the page is printed when it is true. Needs javascript."""
+    wait_for_selector: NotRequired[str]
+    """CSS selector of an element; the page is printed when its scripts have made it. Needs javascript."""
+    width: NotRequired[int]
+    """Inner width of the window in CSS pixels. Default: 1280."""
+
+
+class DoScreenshot(TypedDict):
+    """Takes a picture of a web page."""
+    action: Literal["screenshot"]
+    """Name of the action."""
+    file_keys: list["FileKey"]
+    """Keys of completed uploads, or of results of earlier operations."""
+    parameters: NotRequired["ScreenshotParameters"]
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
     deliver: NotRequired[list["DeliveryTarget"]]
@@ -546,7 +647,7 @@ class SplitParameters(TypedDict):
 class DoSplit(TypedDict):
     """Makes several PDF files of the pages of one."""
     action: Literal["split"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["SplitParameters"]
@@ -594,7 +695,7 @@ class ThumbnailParameters(TypedDict):
 class DoThumbnail(TypedDict):
     """Makes a small preview."""
     action: Literal["thumbnail"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ThumbnailParameters"]
@@ -615,7 +716,7 @@ class UnlockParameters(TypedDict):
 class DoUnlock(TypedDict):
     """Removes the password of files."""
     action: Literal["unlock"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "UnlockParameters"
@@ -650,7 +751,7 @@ class WatermarkParameters(TypedDict):
 class DoWatermark(TypedDict):
     """Draws a text or a picture over pages, pictures and videos."""
     action: Literal["watermark"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["WatermarkParameters"]
@@ -673,7 +774,7 @@ class ZipParameters(TypedDict):
 class DoZip(TypedDict):
     """Packs files into a ZIP archive."""
     action: Literal["zip"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ZipParameters"]
@@ -686,14 +787,164 @@ class DoZip(TypedDict):
     state is `delivery` in `files_data`. Servers may have this off."""
 
 
-DoAction: TypeAlias = Union["DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
+DoAction: TypeAlias = Union["DoAttach", "DoBookmarks", "DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoScreenshot", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
 
 
-class DoStepsSteps(TypedDict):
-    action: str
+class StepAttach(TypedDict):
+    """Attaches a file to a PDF file."""
+    action: Literal["attach"]
     """Name of the action."""
-    parameters: NotRequired[dict[str, Any]]
-    """Parameters of the action."""
+    parameters: "AttachParameters"
+
+
+class StepBookmarks(TypedDict):
+    """Replaces the bookmarks of a PDF file."""
+    action: Literal["bookmarks"]
+    """Name of the action."""
+    parameters: "BookmarksParameters"
+
+
+class StepCompress(TypedDict):
+    """Makes files smaller."""
+    action: Literal["compress"]
+    """Name of the action."""
+    parameters: NotRequired["CompressParameters"]
+
+
+class StepConvert(TypedDict):
+    """Converts files to other formats, or changes them in their own format."""
+    action: Literal["convert"]
+    """Name of the action."""
+    parameters: "ConvertParameters"
+
+
+class StepExtract(TypedDict):
+    """Extracts the files of an archive or the attachments of a message."""
+    action: Literal["extract"]
+    """Name of the action."""
+    parameters: NotRequired["ExtractParameters"]
+
+
+class StepExtractPages(TypedDict):
+    """Makes a PDF file of chosen pages."""
+    action: Literal["extract_pages"]
+    """Name of the action."""
+    parameters: "ExtractPagesParameters"
+
+
+class StepFillForm(TypedDict):
+    """Fills in the form fields of a PDF file."""
+    action: Literal["fill_form"]
+    """Name of the action."""
+    parameters: "FillFormParameters"
+
+
+class StepFlatten(TypedDict):
+    """Makes form fields and annotations part of the pages."""
+    action: Literal["flatten"]
+    """Name of the action."""
+    parameters: NotRequired["FlattenParameters"]
+
+
+class StepInspect(TypedDict):
+    """Describes files as JSON."""
+    action: Literal["inspect"]
+    """Name of the action."""
+    parameters: NotRequired["InspectParameters"]
+
+
+class StepLock(TypedDict):
+    """Protects files with a password."""
+    action: Literal["lock"]
+    """Name of the action."""
+    parameters: "LockParameters"
+
+
+class StepMerge(TypedDict):
+    """Joins several files into one."""
+    action: Literal["merge"]
+    """Name of the action."""
+    parameters: NotRequired["MergeParameters"]
+
+
+class StepMetadata(TypedDict):
+    """Changes the metadata of files, such as their title and author."""
+    action: Literal["metadata"]
+    """Name of the action."""
+    parameters: NotRequired["MetadataParameters"]
+
+
+class StepOcr(TypedDict):
+    """Makes scanned pages and pictures searchable."""
+    action: Literal["ocr"]
+    """Name of the action."""
+    parameters: NotRequired["OcrParameters"]
+
+
+class StepPageNumbers(TypedDict):
+    """Writes page numbers on pages."""
+    action: Literal["page_numbers"]
+    """Name of the action."""
+    parameters: NotRequired["PageNumbersParameters"]
+
+
+class StepResetPassword(TypedDict):
+    """Changes the password of files."""
+    action: Literal["reset_password"]
+    """Name of the action."""
+    parameters: "ResetPasswordParameters"
+
+
+class StepRotate(TypedDict):
+    """Turns pages, pictures and videos."""
+    action: Literal["rotate"]
+    """Name of the action."""
+    parameters: "RotateParameters"
+
+
+class StepScreenshot(TypedDict):
+    """Takes a picture of a web page."""
+    action: Literal["screenshot"]
+    """Name of the action."""
+    parameters: NotRequired["ScreenshotParameters"]
+
+
+class StepSplit(TypedDict):
+    """Makes several PDF files of the pages of one."""
+    action: Literal["split"]
+    """Name of the action."""
+    parameters: NotRequired["SplitParameters"]
+
+
+class StepThumbnail(TypedDict):
+    """Makes a small preview."""
+    action: Literal["thumbnail"]
+    """Name of the action."""
+    parameters: NotRequired["ThumbnailParameters"]
+
+
+class StepUnlock(TypedDict):
+    """Removes the password of files."""
+    action: Literal["unlock"]
+    """Name of the action."""
+    parameters: "UnlockParameters"
+
+
+class StepWatermark(TypedDict):
+    """Draws a text or a picture over pages, pictures and videos."""
+    action: Literal["watermark"]
+    """Name of the action."""
+    parameters: NotRequired["WatermarkParameters"]
+
+
+class StepZip(TypedDict):
+    """Packs files into a ZIP archive."""
+    action: Literal["zip"]
+    """Name of the action."""
+    parameters: NotRequired["ZipParameters"]
+
+
+Step: TypeAlias = Union["StepAttach", "StepBookmarks", "StepCompress", "StepConvert", "StepExtract", "StepExtractPages", "StepFillForm", "StepFlatten", "StepInspect", "StepLock", "StepMerge", "StepMetadata", "StepOcr", "StepPageNumbers", "StepResetPassword", "StepRotate", "StepScreenshot", "StepSplit", "StepThumbnail", "StepUnlock", "StepWatermark", "StepZip"]
 
 
 class DoSteps(TypedDict):
@@ -702,7 +953,7 @@ class DoSteps(TypedDict):
     """Keys of completed uploads, or of results of earlier operations."""
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
-    steps: list["DoStepsSteps"]
+    steps: list["Step"]
     """The actions of an operation of several steps, in place of `action` and `parameters`. At most 10, unless
     the server is configured otherwise."""
     keep: NotRequired[bool]
