@@ -498,7 +498,7 @@ export interface components {
          * @description See the list of errors.
          * @enum {string}
          */
-        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding";
+        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding" | "account_disabled";
         /** @description Limits of an account; 0 means no limit. */
         AccountLimits: {
             /**
@@ -1133,6 +1133,10 @@ export interface components {
              * @enum {string}
              */
             media?: "print" | "screen";
+            /** @description Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}. */
+            media_features?: {
+                [key: string]: unknown;
+            };
             /** @description Leaves out the sound. Default: false. */
             mute?: boolean;
             /**
@@ -1180,6 +1184,8 @@ export interface components {
              * @enum {string}
              */
             pdfa?: "1b" | "2b" | "3b";
+            /** @description Claims to conform to PDF/UA-1. Fails if the file is not tagged or a check finds a defect. Default: false. */
+            pdfua?: boolean;
             /** @description Whether the colours and pictures behind the text are printed. Default: true. */
             print_background?: boolean;
             /** @description Quality for lossy formats, from 1 to 100 (best). */
@@ -1200,6 +1206,8 @@ export interface components {
             shape?: "arrays" | "lines" | "objects";
             /** @description Caption or number, counted from 1, of the table to convert; the largest table by default. */
             sheet?: string;
+            /** @description Whether the result has one page, as high as the content, up to 5 m. Default: false. */
+            single_page?: boolean;
             /** @description Widths of the pictures in the icon, from 1 to 256, such as 16,32,48; by default those of 16, 32, 48, 64, 128 and 256 that the picture fills. */
             sizes?: string;
             /** @description Start in seconds. */
@@ -1415,6 +1423,10 @@ export interface components {
              * @enum {string}
              */
             media?: "screen" | "print";
+            /** @description Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}. */
+            media_features?: {
+                [key: string]: unknown;
+            };
             /** @description Quality of a jpg or webp; if absent, 90. */
             quality?: number;
             /** @description CSS selector of the element to show; the whole page by default. */
@@ -1467,6 +1479,10 @@ export interface components {
              * @enum {string}
              */
             media?: "print" | "screen";
+            /** @description Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}. */
+            media_features?: {
+                [key: string]: unknown;
+            };
             /** @description Page or frame to show. Default: 1. */
             page?: number;
             /**

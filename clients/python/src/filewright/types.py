@@ -190,6 +190,8 @@ class ConvertParameters(TypedDict):
     """Largest size of a result in bytes; quality and dimensions are reduced until it fits."""
     media: NotRequired[Literal["print", "screen"]]
     """Style of the page: print, or what a screen shows. Default: print."""
+    media_features: NotRequired[dict[str, Any]]
+    """Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}."""
     mute: NotRequired[bool]
     """Leaves out the sound. Default: false."""
     notes: NotRequired[Literal["after", "none", "only"]]
@@ -218,6 +220,9 @@ class ConvertParameters(TypedDict):
     """Password that opens the document."""
     pdfa: NotRequired[Literal["1b", "2b", "3b"]]
     """Creates a PDF/A file for archiving: part 1, 2 or 3, at least conformance level B."""
+    pdfua: NotRequired[bool]
+    """Claims to conform to PDF/UA-1. Fails if the file is not tagged or a check finds a defect. Default:
+    false."""
     print_background: NotRequired[bool]
     """Whether the colours and pictures behind the text are printed. Default: true."""
     quality: NotRequired[int]
@@ -233,6 +238,8 @@ class ConvertParameters(TypedDict):
     Default: objects."""
     sheet: NotRequired[str]
     """Caption or number, counted from 1, of the table to convert; the largest table by default."""
+    single_page: NotRequired[bool]
+    """Whether the result has one page, as high as the content, up to 5 m. Default: false."""
     sizes: NotRequired[str]
     """Widths of the pictures in the icon, from 1 to 256, such as 16,32,48; by default those of 16, 32, 48,
     64, 128 and 256 that the picture fills."""
@@ -600,6 +607,8 @@ class ScreenshotParameters(TypedDict):
     Default: false."""
     media: NotRequired[Literal["screen", "print"]]
     """Style of the page: print, or what a screen shows. Default: screen."""
+    media_features: NotRequired[dict[str, Any]]
+    """Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}."""
     quality: NotRequired[int]
     """Quality of a jpg or webp; if absent, 90."""
     selector: NotRequired[str]
@@ -676,6 +685,8 @@ class ThumbnailParameters(TypedDict):
     Default: false."""
     media: NotRequired[Literal["print", "screen"]]
     """Style of the page: print, or what a screen shows. Default: print."""
+    media_features: NotRequired[dict[str, Any]]
+    """Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}."""
     page: NotRequired[int]
     """Page or frame to show. Default: 1."""
     password: NotRequired[str]
@@ -1042,7 +1053,7 @@ class SupportedOperation(TypedDict):
     """Why it is not supported."""
 
 
-ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "url_scheme", "url_credentials", "url_address", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage", "url_redirect", "url_unreachable", "url_status", "url_timeout", "url_incomplete", "url_encoding"]
+ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "url_scheme", "url_credentials", "url_address", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage", "url_redirect", "url_unreachable", "url_status", "url_timeout", "url_incomplete", "url_encoding", "account_disabled"]
 
 
 class Dependency(TypedDict):
