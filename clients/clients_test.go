@@ -7,6 +7,7 @@ package clients
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"io"
 	"log"
 	"net/http"
@@ -22,10 +23,13 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
+var update = flag.Bool("update", false, "write the types that the clients have of the OpenAPI document")
+
 // The server of all tests.
 var baseURL, apiKey string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "clients-")
 		if err != nil {
@@ -83,6 +87,20 @@ func document(t *testing.T, path string) (text []byte, doc map[string]any) {
 	}
 	systest.NoError(t, json.Unmarshal(text, &doc))
 	return text, doc
+}
+
+// current checks that a generated file of a client is what its generator makes of the document of this
+// server, which must offer every action. With -update it writes the file. The copy of the client below
+// dir gets it too.
+func current(t *testing.T, dir, name, want string) {
+	t.Helper()
+	if *update {
+		systest.NoError(t, os.WriteFile(name, []byte(want), 0o644))
+	} else if got := string(systest.ReadFile(t, name)); got != want {
+		t.Errorf("clients/%s is older than the OpenAPI document: run \"go test ./clients -update\"", name)
+	}
+	_, inside, _ := strings.Cut(name, string(filepath.Separator))
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, inside), []byte(want), 0o600))
 }
 
 // run runs a program in a directory and returns its output.

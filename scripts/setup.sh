@@ -46,6 +46,7 @@ fi
 
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
+want ghostscript command -v gs # PostScript, and PDF/A of existing files (50 MB with its fonts)
 want libraw-bin command -v simple_dcraw # raw photos of cameras (2 MB)
 want libarchive-tools command -v bsdtar # disc images, cabinets, packages; writes 7z (0.2 MB)
 want pandoc command -v pandoc
@@ -105,7 +106,6 @@ if [ "$mode" = release ]; then
 fi
 
 if [ "$mode" = bench ]; then
-	want ghostscript command -v gs
 	want mupdf-tools command -v mutool
 fi
 

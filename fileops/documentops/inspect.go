@@ -30,7 +30,7 @@ func Inspect(l *Limits) fileops.Action {
 	limits := l.orDefault()
 	spec := report.Spec("documentops", "office", "Describes a document as JSON.", append(
 		format.WithVariants(format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.DOC, format.XLS, format.PPT),
-		format.EPUB, format.XLSB, format.ODG, format.VSDX,
+		format.EPUB, format.XLSB, format.ODG, format.VSDX, format.VSD, format.PUB,
 	))
 	return fileops.Func(spec, func(_ context.Context, job *fileops.Job) error {
 		r := report.New(job)

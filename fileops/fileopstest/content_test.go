@@ -47,6 +47,7 @@ func mayBeNamed(is format.Format) []format.Format {
 		{format.PPTX, format.PPTM, format.PPSX, format.PPSM, format.POTX, format.POTM, format.ZIP},
 		{format.ODT, format.OTT, format.ZIP}, {format.ODS, format.OTS, format.ZIP}, {format.ODP, format.OTP, format.ZIP},
 		{format.EPUB, format.ZIP}, {format.ODG, format.ZIP}, {format.VSDX, format.ZIP},
+		{format.Pages, format.ZIP}, {format.Numbers, format.ZIP}, {format.Key, format.ZIP},
 		{format.DOC, format.DOT}, {format.XLS, format.XLT}, {format.PPT, format.PPS, format.POT},
 		{format.GZ, format.TarGZ}, {format.BZ2, format.TarBZ2}, {format.XZ, format.TarXZ}, {format.Zst, format.TarZst},
 		{format.LZ4, format.TarLZ4}, {format.LZMA, format.TarLZMA},

@@ -13,34 +13,38 @@ import (
 // sniffZIP distinguishes office files and books from other ZIP archives by the
 // names of their entries. It reads the central directory and not the local
 // headers, because that is what consumers of the file use.
-func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
+// It also reports whether the content of a document is encrypted.
+func sniffZIP(r io.ReaderAt, size int64, head []byte) (f Format, encrypted bool) {
 	if len(head) > 38 && string(head[30:38]) == "mimetype" {
 		if f := ofMediaType(mediaType(head)); f != "" {
-			return f
+			return f, false
 		}
 	}
 	entries, _ := zipEntries(r, size)
 	if f := sniffOPC(r, entries); f != "" {
-		return f
+		return f, false
 	}
 	for _, e := range entries {
 		switch e.name {
 		case "word/document.xml", "word/document2.xml":
-			return DOCX
+			return DOCX, false
 		case "xl/workbook.xml":
-			return XLSX
+			return XLSX, false
 		case "xl/workbook.bin":
-			return XLSB
+			return XLSB, false
 		case "ppt/presentation.xml":
-			return PPTX
+			return PPTX, false
 		case "visio/document.xml":
-			return VSDX
+			return VSDX, false
 		}
 	}
 	if f := sniffODF(r, entries); f != "" {
-		return f
+		return f, false
 	}
-	return ZIP
+	if f, encrypted := sniffApple(r, entries); f != "" {
+		return f, encrypted
+	}
+	return ZIP, false
 }
 
 // mediaType returns the content of an archive's first entry if it can be a media
@@ -118,10 +122,11 @@ func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 	return entries, true
 }
 
-// sniffCompound identifies the Office formats before 2007, and messages of Outlook, by
+// sniffCompound identifies the Office formats before 2007, drawings of Visio, publications, and messages of Outlook, by
 // the streams and storages in their compound file. It also detects encrypted newer ones, which are wrapped
 // in a compound file ([MS-OFFCRYPTO] 2.3.1).
 func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
+	quill, contents := false, false
 	for _, name := range compound.Names(r, size) {
 		switch name {
 		case "worddocument":
@@ -130,6 +135,12 @@ func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 			f = XLS
 		case "powerpoint document":
 			f = PPT
+		case "visiodocument":
+			f = VSD
+		case "quill", "escher":
+			quill = true
+		case "contents":
+			contents = true
 		case "__properties_version1.0", "__nameid_version1.0":
 			f = MSG
 		case "encryptedpackage":
@@ -138,5 +149,24 @@ func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 			return "", true
 		}
 	}
+	if f == "" && contents && (quill || isPublisher(r, size)) {
+		f = PUB
+	}
 	return f, false
+}
+
+// isPublisher reports whether the main stream of a compound file starts like that of
+// Publisher 97, which has no streams of a name of its own.
+func isPublisher(r io.ReaderAt, size int64) bool {
+	c, err := compound.Open(r, size, 4096)
+	if err != nil {
+		return false
+	}
+	s, ok, err := c.Stream("contents")
+	if err != nil || !ok {
+		return false
+	}
+	var head [4]byte
+	_, err = s.ReadAt(head[:], 0)
+	return err == nil && string(head[:2]) == "\xe8\xac" && head[3] == 0
 }

@@ -53,6 +53,17 @@ const (
 const (
 	ODG  Format = "odg"
 	VSDX Format = "vsdx"
+	VSD  Format = "vsd"
+	PUB  Format = "pub"
+	EMF  Format = "emf"
+	WMF  Format = "wmf"
+)
+
+// Documents of Apple's programs.
+const (
+	Pages   Format = "pages"
+	Numbers Format = "numbers"
+	Key     Format = "key"
 )
 
 // Slides and sheets.
@@ -210,6 +221,14 @@ var known = map[Format]info{
 	MSG:  {Document, "application/vnd.ms-outlook", "Outlook message", nil},
 	ODG:  {Document, "application/vnd.oasis.opendocument.graphics", "OpenDocument drawing", nil},
 	VSDX: {Document, "application/vnd.ms-visio.drawing.main+xml", "Visio drawing", nil},
+	VSD:  {Document, "application/vnd.visio", "Visio 2000–2010 drawing", nil},
+	PUB:  {Document, "application/vnd.ms-publisher", "Publisher publication", nil},
+	EMF:  {Document, "image/emf", "enhanced metafile of Windows", nil},
+	WMF:  {Document, "image/wmf", "metafile of Windows", nil},
+
+	Pages:   {Document, "application/vnd.apple.pages", "Pages document", nil},
+	Numbers: {Sheet, "application/vnd.apple.numbers", "Numbers spreadsheet", nil},
+	Key:     {Slides, "application/vnd.apple.keynote", "Keynote presentation", nil},
 
 	PPT:  {Slides, "application/vnd.ms-powerpoint", "PowerPoint 97–2003 presentation", nil},
 	PPTX: {Slides, "application/vnd.openxmlformats-officedocument.presentationml.presentation", "PowerPoint presentation", nil},

@@ -48,7 +48,7 @@ func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 		}
 		switch sig.format {
 		case ZIP:
-			return sniffZIP(r, size, head), false
+			return sniffZIP(r, size, head)
 		case compoundFile:
 			return sniffCompound(r, size)
 		}
@@ -115,6 +115,9 @@ var signatures = []signature{
 	{format: ICNS, magic: "icns", check: func(head []byte, size int64) bool {
 		return len(head) > 16 && int64(binary.BigEndian.Uint32(head[4:])) <= size
 	}},
+	{format: EMF, magic: "\x01\x00\x00\x00", check: func(head []byte, _ int64) bool { return hasAt(head, 40, " EMF") }},
+	{format: WMF, magic: "\xd7\xcd\xc6\x9a"},
+	{format: WMF, check: isBareMetafile},
 	{format: PPM, magic: "P", check: isPNM},
 	{format: JXL, magic: "\x00\x00\x00\x0cJXL \r\n\x87\n"},
 	{format: JXL, magic: "\xff\x0a"},
@@ -261,6 +264,13 @@ func isPNM(head []byte, _ int64) bool {
 		numbers++
 	}
 	return len(rest) > 0 && strings.IndexByte(" \t\r\n", rest[0]) >= 0
+}
+
+// isBareMetafile reports whether head starts with the header of a metafile without a place:
+// its type, size and version, and no parameters ([MS-WMF] 2.3.2.2).
+func isBareMetafile(head []byte, _ int64) bool {
+	return len(head) > 18 && (head[0] == 1 || head[0] == 2) && head[1] == 0 && hasAt(head, 2, "\x09\x00\x00") &&
+		(head[5] == 1 || head[5] == 3) && head[16] == 0 && head[17] == 0
 }
 
 // isTGA reports whether a file starts with a header of Targa, which has no magic: sizes of
@@ -716,7 +726,13 @@ func Check(want Format, r io.ReaderAt, size int64) error {
 	if encrypted {
 		switch want.Plain() {
 		case DOCX, XLSX, PPTX, DOC, XLS, PPT, XLSB:
-			return ErrEncrypted
+			if got == "" {
+				return ErrEncrypted
+			}
+		case Pages, Numbers, Key:
+			if got != "" {
+				return ErrEncrypted
+			}
 		}
 	}
 	if got == want || compatible(want, got) || isFreeText(want) && mentions(got, r, size) {
@@ -752,7 +768,7 @@ func mentions(got Format, r io.ReaderAt, size int64) bool {
 // inZIP reports whether files of format f are ZIP archives.
 func inZIP(f Format) bool {
 	switch f.Plain() {
-	case DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, XLSB, ODG, VSDX:
+	case DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, XLSB, ODG, VSDX, Pages, Numbers, Key:
 		return true
 	}
 	return false

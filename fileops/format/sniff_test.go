@@ -69,7 +69,7 @@ func related(a, b format.Format) bool {
 	}
 	archive := func(f format.Format) bool {
 		return strings.Contains(f.MIME(), "openxml") || strings.Contains(f.MIME(), "opendocument") && !strings.HasPrefix(string(f), "fod") || f == format.EPUB ||
-			f == format.VSDX || strings.Contains(f.MIME(), "macroenabled")
+			f == format.VSDX || strings.Contains(f.MIME(), "vnd.apple") || strings.Contains(f.MIME(), "macroenabled")
 	}
 	media := func(f format.Format) bool { return f.Family() == format.Audio || f.Family() == format.Video }
 	return text(a) && text(b) || a == format.ZIP && archive(b) || media(a) && media(b)
@@ -703,6 +703,64 @@ func TestUnusualButValid(t *testing.T) {
 		}
 		if err := format.Check(format.TAR, bytes.NewReader(data), int64(len(data))); err == nil {
 			t.Errorf("%s are a tar", name)
+		}
+	}
+}
+
+// Documents of Apple's programs have an XML file, or objects of Protocol Buffers.
+func TestAppleDocuments(t *testing.T) {
+	t.Parallel()
+	const pages, numbers = `<?xml version="1.0"?><sl:document xmlns:sl="x">`, `<?xml version="1.0"?><ls:document xmlns:ls="x">`
+	// A block of Snappy: its size, the size of its content, literal bytes.
+	iwa := func(kind ...byte) string {
+		info := append([]byte{8, 1, 0x12, byte(1 + len(kind)), 8}, kind...)
+		literal := append([]byte{byte(len(info))}, info...)
+		block := append([]byte{byte(len(literal)), byte(len(literal)-1) << 2}, literal...)
+		return string(append([]byte{0, byte(len(block)), 0, 0}, block...))
+	}
+	for name, tt := range map[string]struct {
+		want   format.Format
+		locked bool
+		data   string
+	}{
+		"pages":                {format.Pages, false, archive(t, zip.Deflate, "thumbs/a.jpg", "x", "index.xml", pages)},
+		"numbers":              {format.Numbers, false, archive(t, zip.Deflate, "index.xml", numbers+strings.Repeat(" ", 2<<20))},
+		"keynote":              {format.Key, false, archive(t, zip.Deflate, "index.apxl", "<key:presentation>")},
+		"pages, objects":       {format.Pages, false, archive(t, zip.Store, "Index/Document.iwa", iwa(0x90, 0x4e))},
+		"numbers, objects":     {format.Numbers, false, archive(t, zip.Store, "Index/Document.iwa", iwa(1))},
+		"keynote, objects":     {format.Key, false, archive(t, zip.Store, "Index/Document.iwa", iwa(1), "Index/Slide.iwa", "x")},
+		"damaged objects":      {format.Numbers, false, archive(t, zip.Store, "Index/Document.iwa", "\x00\x01")},
+		"a folder":             {format.Key, false, archive(t, zip.Store, "Show.key/Index.zip", "x")},
+		"protected":            {format.Pages, true, archive(t, zip.Deflate, "buildVersionHistory.plist", "x", "index.xml", "\x01\x02\x03")},
+		"protected keynote":    {format.Key, true, archive(t, zip.Deflate, "index.apxl", "\x01\x02\x03")},
+		"protected, objects":   {format.Numbers, true, archive(t, zip.Store, ".iwpv2", "x", "Index/Document.iwa", "\x99")},
+		"an index of anything": {format.ZIP, false, archive(t, zip.Deflate, "index.xml", "<a/>")},
+	} {
+		r := strings.NewReader(tt.data)
+		err := format.Check(tt.want, r, r.Size())
+		if tt.locked {
+			if !errors.Is(err, format.ErrEncrypted) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if got := format.Sniff(r, r.Size()); got != tt.want || err != nil {
+			t.Errorf("%s: %q (%v), want %q", name, got, err, tt.want)
+		}
+	}
+}
+
+// Metafiles have a header with a place, or only that of the records.
+func TestMetafiles(t *testing.T) {
+	t.Parallel()
+	bare := "\x01\x00\x09\x00\x00\x03" + strings.Repeat("\x07", 10) + "\x00\x00\x03\x00\x00\x00\x00\x00"
+	for data, want := range map[string]format.Format{
+		bare: format.WMF, "\xd7\xcd\xc6\x9a" + strings.Repeat("\x00", 18) + bare: format.WMF,
+		"\x01\x00\x09\x00\x00\x03" + strings.Repeat("\x07", 20): "",
+	} {
+		r := strings.NewReader(data)
+		if got := format.Sniff(r, r.Size()); got != want {
+			t.Errorf("%q: %q, want %q", data, got, want)
 		}
 	}
 }

@@ -178,6 +178,9 @@ func (c *vipsCodec) statPage(src source, page int) (header, error) {
 	default:
 		h.bits = 32
 	}
+	if src.format == format.JXL {
+		h.hdr = isHDRProfile(p.GetICCProfile())
+	}
 	if src.format == format.TIFF {
 		h.bilevel = readTIFF(src.data).bilevel
 	}

@@ -103,7 +103,8 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 			job.Progress(0.05 + 0.9*done/float64(len(steps)))
 		}
 		if c.best != nil {
-			warnHDR(job, src)
+			warnHDR(job, src, h)
+			warnMotion(job, src)
 			if h.cmyk {
 				warnCMYK(job)
 			}

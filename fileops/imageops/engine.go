@@ -237,6 +237,7 @@ type header struct {
 	bilevel       bool // black and white only
 	cmyk          bool // inks for print
 	profile       bool // has a colour profile
+	hdr           bool // the colour profile is for high dynamic range
 	resolution    resolution
 }
 

@@ -5,11 +5,10 @@ package imageops_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/gif"
-	"image/png"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,19 +40,29 @@ func moving(t testing.TB) *fileops.File {
 	return fileops.Bytes("in.gif", b.Bytes())
 }
 
-// frames decodes all frames of a file with the vips program.
+// frames decodes all frames of a file with the vips program, which joins them to one high picture:
+// starting the program takes longer than its work.
 func frames(t testing.TB, f *fileops.File) (all []image.Image, delays string) {
 	t.Helper()
-	path := save(t, f)
-	n, err := strconv.Atoi(strings.TrimSpace(tool(t, "vipsheader", "-f", "n-pages", path)))
-	systest.NoError(t, err)
-	if n > 1 && !strings.HasSuffix(path, ".tiff") {
-		delays = strings.TrimSpace(tool(t, "vipsheader", "-f", "delay", path+"[n=-1]"))
+	path, n := save(t, f), 0
+	for line := range strings.Lines(tool(t, "vipsheader", "-a", path)) {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ": "); name {
+		case "n-pages":
+			var err error
+			n, err = strconv.Atoi(value)
+			systest.NoError(t, err)
+		case "delay":
+			delays = value
+		}
 	}
+	if n == 1 {
+		delays = ""
+	}
+	strip := pngOf(t, made(t, "strip.png", "vips", "colourspace", path+"[n=-1]", "OUT", "srgb"))
+	height := strip.Bounds().Dy() / n
 	for i := range n {
-		page := made(t, "page.png", "vips", "colourspace", path+fmt.Sprintf("[page=%d]", i), "OUT", "srgb")
-		m, err := png.Decode(bytes.NewReader(content(t, page)))
-		systest.NoError(t, err)
+		m := image.NewNRGBA(image.Rect(0, 0, strip.Bounds().Dx(), height))
+		draw.Draw(m, m.Bounds(), strip, image.Pt(0, i*height), draw.Src)
 		all = append(all, m)
 	}
 	return all, delays

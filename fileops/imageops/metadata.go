@@ -70,8 +70,11 @@ func (e *Engine) rewrite(ctx context.Context, job *fileops.Job, src source, h he
 	if err != nil {
 		return err
 	}
-	if edit.XMP && hasGainMap(src) {
-		warnHDR(job, src) // the XMP data says how the gain map is applied
+	if edit.XMP { // it says how the gain map is applied, and where the video is
+		if hasGainMap(src) {
+			warnHDR(job, src, h)
+		}
+		warnMotion(job, src)
 	}
 	after, err := e.stat(source{b, src.format})
 	if err != nil || after.width != h.width || after.height != h.height || after.pages != h.pages || after.profile != h.profile {

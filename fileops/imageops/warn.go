@@ -25,7 +25,8 @@ func (e *Engine) warn(ctx context.Context, job *fileops.Job, src source, h heade
 	if h.cmyk {
 		warnCMYK(job)
 	}
-	warnHDR(job, src)
+	warnHDR(job, src, h)
+	warnMotion(job, src)
 	// Drawings normally have no background.
 	if !h.alpha || !opaque(p) || p.background != nil || src.format == format.SVG {
 		return nil
@@ -54,13 +55,36 @@ func warnCMYK(job *fileops.Job) {
 
 // warnHDR warns that high dynamic range is lost, because results have 8 bits and
 // no gain map.
-func warnHDR(job *fileops.Job, src source) {
+func warnHDR(job *fileops.Job, src source, h header) {
 	switch {
 	case hasGainMap(src):
 		job.Warn(fileops.WarnHDRDropped, "The gain map for HDR displays was left out.")
-	case isHDR(src):
+	case h.hdr || isHDR(src):
 		job.Warn(fileops.WarnHDRDropped, "The picture is HDR; the result has standard dynamic range.")
 	}
+}
+
+// warnMotion warns that the video of a motion photo is lost.
+func warnMotion(job *fileops.Job, src source) {
+	if hasVideo(src) {
+		job.Warn(fileops.WarnStreamsDropped, "The video of the motion photo was left out.")
+	}
+}
+
+// hasVideo reports whether a photo contains a short video: a motion photo of Android, as
+// its XMP data says, or of Samsung, which has a mark before the video.
+func hasVideo(src source) bool {
+	marks := []string{`MotionPhoto="1"`, `MicroVideo="1"`, ":MotionPhoto>1<", ":MicroVideo>1<"}
+	if src.format != format.JPG && src.format != format.HEIC && src.format != format.AVIF {
+		return false
+	}
+	head := src.data[:min(len(src.data), 1<<20)]
+	for _, m := range marks {
+		if bytes.Contains(head, []byte(m)) {
+			return true
+		}
+	}
+	return bytes.Contains(src.data, []byte("MotionPhoto_Data"))
 }
 
 // hasGainMap reports whether a photo has a second picture that makes it HDR:
@@ -76,6 +100,20 @@ func hasGainMap(src source) bool {
 	head := src.data[:min(len(src.data), 1<<20)]
 	for _, m := range marks {
 		if bytes.Contains(head, []byte(m)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHDRProfile reports whether an ICC profile is one of libjxl for PQ or HLG.
+func isHDRProfile(icc []byte) bool {
+	for _, name := range []string{"_PeQ", "_HLG", "2100PQ", "2100HLG"} { // in its description, as UTF-16
+		var text []byte
+		for i := range len(name) {
+			text = append(text, 0, name[i])
+		}
+		if bytes.Contains(icc, text) {
 			return true
 		}
 	}

@@ -119,6 +119,13 @@ func TestWarnings(t *testing.T) {
 	xmp := "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta xmlns:x=\"adobe:ns:meta/\" xmlns:hdrgm=\"http://ns.adobe.com/hdr-gain-map/1.0/\" hdrgm:Version=\"1.0\"/>"
 	segment := append(binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(xmp)+2)), xmp...)
 	gain := slices.Concat(photo[:2], segment, photo[2:])
+	motionXMP := "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta xmlns:x=\"adobe:ns:meta/\" xmlns:GCamera=\"http://ns.google.com/photos/1.0/camera/\" GCamera:MotionPhoto=\"1\"/>"
+	motion := slices.Concat(photo[:2], binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(motionXMP)+2)), []byte(motionXMP), photo[2:], []byte("\x00\x00\x00\x18ftypmp42"))
+	samsung := slices.Concat(photo, []byte("MotionPhoto_Data\x00\x00\x00\x18ftypmp42"))
+	jxl := func(transfer string) *fileops.File {
+		return made(t, transfer+".jxl", "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=s=64x48:d=1:r=1", "-frames:v", "1",
+			"-vf", "format=rgb48le,setparams=color_primaries=bt2020:color_trc="+transfer, "-c:v", "libjxl", "OUT")
+	}
 	ink := made(t, "ink.jpg", "vips", "icc_transform", save(t, fileops.Bytes("p.png", encoded(picture))), "OUT", "cmyk", "--input-profile", "srgb")
 	for name, tt := range map[string]struct {
 		in   *fileops.File
@@ -130,6 +137,11 @@ func TestWarnings(t *testing.T) {
 		"transparent and kept": {fileops.Bytes("a.png", encoded(clear)), "webp", ""},
 		"gain map":             {fileops.Bytes("a.jpg", gain), "png", fileops.WarnHDRDropped},
 		"no gain map":          {fileops.Bytes("a.jpg", photo), "png", ""},
+		"motion photo":         {fileops.Bytes("a.jpg", motion), "png", fileops.WarnStreamsDropped},
+		"Samsung motion photo": {fileops.Bytes("a.jpg", samsung), "webp", fileops.WarnStreamsDropped},
+		"JPEG XL, PQ":          {jxl("smpte2084"), "png", fileops.WarnHDRDropped},
+		"JPEG XL, HLG":         {jxl("arib-std-b67"), "jpg", fileops.WarnHDRDropped},
+		"JPEG XL, 16 bits":     {made(t, "a.jxl", "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=s=64x48:d=1:r=1", "-frames:v", "1", "-pix_fmt", "rgb48le", "-c:v", "libjxl", "OUT"), "png", ""},
 		"PQ":                   {fileops.Bytes("a.png", withChunk(encoded(picture), "cICP", []byte{9, 16, 0, 1})), "jpg", fileops.WarnHDRDropped},
 		"sRGB":                 {fileops.Bytes("a.png", withChunk(encoded(picture), "cICP", []byte{1, 13, 0, 1})), "jpg", ""},
 		"CMYK":                 {ink, "png", fileops.WarnColorConverted},

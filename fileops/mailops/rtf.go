@@ -4,11 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
+
+	"github.com/filewright/filewright/internal/rtf"
 )
 
 var errRTF = errors.New("mailops: the compressed RTF is damaged")
@@ -70,7 +71,13 @@ func unpackRTF(b []byte) ([]byte, error) {
 }
 
 // skipped are groups of RTF without text.
-var skipped = []string{"fonttbl", "colortbl", "stylesheet", "info", "pict", "object", "listtable", "listoverridetable", "generator", "themedata", "header", "footer", "rsidtbl", "xmlnstbl"}
+var skipped = []string{"fonttbl", "colortbl", "stylesheet", "info", "pict", "object", "listtable", "listoverridetable", "generator", "themedata", "header", "footer", "rsidtbl", "xmlnstbl", "mhtmltag"}
+
+// characters are the words that stand for text.
+var characters = map[string]string{
+	"par": "\n", "line": "\n", "tab": "\t", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”",
+	"bullet": "•", "endash": "–", "emdash": "—",
+}
 
 // A group is the state of a group of RTF.
 type group struct {
@@ -108,117 +115,57 @@ func readRTF(b []byte) (text string, isPage bool) {
 		}
 	}
 	left := 0 // characters to skip after \u
-	for i := 0; i < len(b); {
-		switch c := b[i]; c {
-		case '{':
-			i++
+	for t := range rtf.Tokens(b) {
+		switch t.Kind {
+		case rtf.Open:
 			if len(stack) < maxGroups {
 				stack = append(stack, g)
 			}
-		case '}':
-			i++
+		case rtf.Close:
 			flush()
 			if n := len(stack); n > 0 {
 				g, stack = stack[n-1], stack[:n-1]
 			}
-		case '\r', '\n':
-			i++
-		case '\\':
-			i++
-			if i >= len(b) {
-				break
-			}
-			c := b[i]
-			if c == '\'' && i+2 < len(b) {
-				n, err := strconv.ParseUint(string(b[i+1:i+3]), 16, 8)
-				if i += 3; err != nil {
-					continue
-				}
-				if left > 0 {
-					left--
-				} else if visible() {
-					raw = append(raw, byte(n))
-				}
-				continue
-			}
-			if c < 'a' || c > 'z' {
-				i++
-				switch c {
-				case '*':
-					g.skip = true // unless the next word is known
-				case '~':
-					write("\u00a0")
-				case '_':
-					write("-")
-				case '\\', '{', '}':
-					write(string(c))
-				case '\r', '\n':
-					write("\n")
-				}
-				continue
-			}
-			start := i
-			for i < len(b) && (b[i] >= 'a' && b[i] <= 'z' || b[i] >= 'A' && b[i] <= 'Z') {
-				i++
-			}
-			word := string(b[start:i])
-			number := i
-			for i < len(b) && (b[i] >= '0' && b[i] <= '9' || b[i] == '-' && i == number) {
-				i++
-			}
-			n, err := strconv.Atoi(string(b[number:i]))
-			has := err == nil
-			if i < len(b) && b[i] == ' ' {
-				i++
-			}
-			switch {
-			case word == "htmltag":
-				g.skip, g.tag = false, true
-			case word == "mhtmltag":
-				g.skip = true
-			case word == "htmlrtf":
-				flush()
-				g.dual = !has || n != 0
-			case word == "ansicpg":
-				if enc := codePage(n); enc != nil {
-					page = enc
-				}
-			case word == "uc" && has:
-				g.uc = min(max(n, 0), 8)
-			case word == "u" && has:
-				write(string(rune(uint16(n))))
-				left = g.uc
-				continue
-			case word == "bin" && has:
-				i += min(max(n, 0), len(b)-i)
-			case word == "par", word == "line":
-				write("\n")
-			case word == "tab":
-				write("\t")
-			case word == "lquote":
-				write("‘")
-			case word == "rquote":
-				write("’")
-			case word == "ldblquote":
-				write("“")
-			case word == "rdblquote":
-				write("”")
-			case word == "bullet":
-				write("•")
-			case word == "endash":
-				write("–")
-			case word == "emdash":
-				write("—")
-			case slices.Contains(skipped, word):
-				g.skip = true
-			}
-			left = 0
-		default:
-			i++
+		case rtf.Byte:
 			if left > 0 {
 				left--
 			} else if visible() {
-				raw = append(raw, c)
+				raw = append(raw, t.Char)
+			}
+		case rtf.Symbol:
+			switch t.Char {
+			case '*':
+				g.skip = true // unless the next word is known
+			case '~':
+				write("\u00a0")
+			case '_':
+				write("-")
+			case '\\', '{', '}':
+				write(string(t.Char))
+			case '\r', '\n':
+				write("\n")
+			}
+		case rtf.Word:
+			left = 0
+			switch {
+			case t.Name == "htmltag":
+				g.skip, g.tag = false, true
+			case t.Name == "htmlrtf":
+				flush()
+				g.dual = !t.Given || t.N != 0
+			case t.Name == "ansicpg":
+				if enc := codePage(t.N); enc != nil {
+					page = enc
+				}
+			case t.Name == "uc" && t.Given:
+				g.uc = min(max(t.N, 0), 8)
+			case t.Name == "u" && t.Given:
+				write(string(rune(uint16(t.N))))
+				left = g.uc
+			case slices.Contains(skipped, t.Name):
+				g.skip = true
+			case characters[t.Name] != "":
+				write(characters[t.Name])
 			}
 		}
 	}

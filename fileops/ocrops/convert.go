@@ -88,8 +88,8 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		return e.read(ctx, open(), 0, language, e.upright, len(sizes))
 	}
 	found, err := read(func() io.Reader { return in.Reader() })
-	if errors.Is(err, fileops.ErrCorruptInput) && in.Format() != format.TIFF {
-		// Tesseract's decoders reject some valid files.
+	if (errors.Is(err, fileops.ErrCorruptInput) || errors.Is(err, fileops.ErrUnsupportedInput)) && len(sizes) == 1 {
+		// Tesseract's decoders reject some valid files, such as TIFF in tiles.
 		if img, _, bad := image.Decode(in.Reader()); bad == nil {
 			found, err = read(func() io.Reader { return netpbm(grey(img)) })
 		}

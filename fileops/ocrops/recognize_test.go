@@ -343,6 +343,19 @@ func TestConvertTIFFWithCopy(t *testing.T) {
 	}
 }
 
+// Tesseract does not read TIFF in tiles.
+func TestConvertTiledTIFF(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in, tiled := filepath.Join(dir, "in.png"), filepath.Join(dir, "a.tiff")
+	systest.NoError(t, os.WriteFile(in, encode(t, page(t, english, 150), format.PNG), 0o600))
+	systest.Run(t, "vips", "tiffsave", in, tiled, "--tile", "--compression", "deflate")
+	systest.NoError(t, fileops.Run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "eng"}, fileops.ToDir(dir), fileops.Path(tiled)))
+	if text := string(systest.ReadFile(t, filepath.Join(dir, "a.txt"))); recall(english, text) < 0.9 {
+		t.Errorf("%s", text)
+	}
+}
+
 // A GIF with an empty comment is valid, but Tesseract does not read it.
 func TestConvertGIFWithEmptyComment(t *testing.T) {
 	t.Parallel()

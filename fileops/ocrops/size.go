@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"golang.org/x/image/bmp"
+	_ "golang.org/x/image/tiff" // in tiles, which Tesseract does not read
 	_ "golang.org/x/image/webp"
 
 	"github.com/filewright/filewright/fileops"

@@ -24,12 +24,18 @@ import (
 // that only the engine can decide whether the document is encrypted.
 func (l Limits) check(ctx context.Context, f *fileops.File) error {
 	switch f.Format() {
-	case format.DOCX, format.PPTX, format.XLSX, format.XLSB, format.ODT, format.ODP, format.ODS, format.ODG, format.VSDX, format.EPUB:
+	case format.DOCX, format.PPTX, format.XLSX, format.XLSB, format.ODT, format.ODP, format.ODS, format.ODG, format.VSDX, format.EPUB,
+		format.Pages, format.Numbers, format.Key:
 		if isCompound(f) { // an encrypted document ([MS-OFFCRYPTO] 2.3.1)
 			return protected()
 		}
+		if errors.Is(format.Check(f.Format(), f.Reader(), f.Size()), format.ErrEncrypted) && !encryptable(f.Format()) {
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document is protected by a password; save it without one, because documents of this kind cannot be decrypted")
+		}
 		return l.checkZIP(ctx, f)
-	case format.DOC, format.PPT, format.XLS:
+	case format.EMF, format.WMF:
+		return checkMetafile(ctx, f)
+	case format.DOC, format.PPT, format.XLS, format.VSD, format.PUB:
 		return checkOLE(ctx, f)
 	case format.RTF:
 		return checkRTF(ctx, f.Reader())

@@ -48,6 +48,8 @@ var apps = []app{
 			format.RTF:  {"Rich Text Format", ""},
 			format.TXT:  {"Text (encoded)", "UTF8,LF"},
 			format.HTML: {"HTML (StarWriter)", ""},
+
+			format.Pages: {"Apple Pages", ""},
 		},
 		out: map[format.Format]filter{
 			format.PDF:  {"writer_pdf_Export", ""},
@@ -66,6 +68,7 @@ var apps = []app{
 			format.PPT:  {},
 			format.ODP:  {"impress8", ""},
 			format.FODP: {"OpenDocument Presentation Flat XML", ""},
+			format.Key:  {"Apple Keynote", ""},
 		},
 		out: map[format.Format]filter{
 			format.PDF:  {"impress_pdf_Export", ""},
@@ -84,6 +87,8 @@ var apps = []app{
 			format.XLSB: {"Calc MS Excel 2007 Binary", ""},
 			format.CSV:  {"Text - txt - csv (StarCalc)", ""}, // options depend on the content
 			format.TSV:  {"Text - txt - csv (StarCalc)", ""},
+
+			format.Numbers: {"Apple Numbers", ""},
 		},
 		out: map[format.Format]filter{
 			format.PDF:  {"calc_pdf_Export", ""},
@@ -101,11 +106,21 @@ var apps = []app{
 		in: map[format.Format]filter{
 			format.ODG:  {"draw8", ""},
 			format.VSDX: {"Visio Document", ""},
+			format.VSD:  {"Visio Document", ""},
+			format.PUB:  {"Publisher Document", ""},
 		},
 		out: map[format.Format]filter{
 			format.PDF: {"draw_pdf_Export", ""},
 			format.ODG: {"draw8", ""},
 		},
+	},
+	{ // a metafile stays one picture, which is no drawing to edit
+		kind: kindDrawing,
+		in: map[format.Format]filter{
+			format.EMF: {"EMF - MS Windows Metafile", ""},
+			format.WMF: {"WMF - MS Windows Metafile", ""},
+		},
+		out: map[format.Format]filter{format.PDF: {"draw_pdf_Export", ""}},
 	},
 }
 
@@ -180,7 +195,8 @@ var (
 		format.RST, format.Org, format.TeX, format.FB2,
 		format.PPTX, format.PPT, format.ODP, format.FODP,
 		format.XLSX, format.XLS, format.ODS, format.FODS, format.XLSB, format.CSV, format.TSV,
-		format.ODG, format.VSDX,
+		format.ODG, format.VSDX, format.VSD, format.PUB, format.EMF, format.WMF,
+		format.Pages, format.Numbers, format.Key,
 	}
 	targets = []format.Format{
 		format.PDF, format.DOCX, format.DOC, format.ODT, format.RTF, format.TXT, format.HTML, format.MD, format.EPUB,
@@ -462,6 +478,8 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 		if err := t.readable(ctx, s, &r); err != nil {
 			return err
 		}
+	case format.EMF, format.WMF:
+		r.FitPage = true
 	case format.XLSX, format.ODS, format.FODS:
 		if s.To.Family() == format.Sheet && s.To != format.CSV && s.To != format.TSV {
 			break // keep formulas

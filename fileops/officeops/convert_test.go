@@ -89,9 +89,11 @@ func words(from, to format.Format) []string {
 		return []string{latin, cjk, cell}
 	}
 	switch from { // samples of fileopstest
+	case format.PUB, format.EMF, format.WMF: // of EMF, glyphs that the font lacks have no text
+		return []string{"Filewright sample", sentence, "Äpfel", "Apple", "Pear"}
 	case format.FODT, format.OTT:
 		return []string{"A sample", sentence}
-	case format.RST, format.Org, format.TeX, format.FB2, format.ODG, format.VSDX:
+	case format.RST, format.Org, format.TeX, format.FB2, format.ODG, format.VSDX, format.VSD, format.Pages:
 		return []string{"Filewright sample", sentence, latin, cjk, "Apple", "Pear"}
 	}
 	if from != from.Plain() {

@@ -37,6 +37,19 @@ func checkOLE(ctx context.Context, f *fileops.File) error {
 		return damaged(err)
 	}
 	switch f.Format() {
+	case format.VSD, format.PUB:
+		// LibreOffice shows what it finds before the damage.
+		name := map[format.Format]string{format.VSD: "visiodocument", format.PUB: "contents"}[f.Format()]
+		r, ok, err := c.Stream(name)
+		if err == nil && ok {
+			_, err = io.Copy(io.Discard, fileops.ContextReader(ctx, r))
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || !ok {
+			return damaged(errors.Join(err, compound.ErrDamaged))
+		}
 	case format.DOC:
 		b, ok, err := head(c, "worddocument", 512)
 		if err != nil || !ok || len(b) < 32 {

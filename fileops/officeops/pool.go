@@ -50,6 +50,7 @@ type request struct {
 	Sheets      string `json:"sheets,omitempty"`      // names or numbers of the sheets to print; "" means all
 	Sheet       string `json:"sheet,omitempty"`       // name or number of the sheet that becomes text; "" means the first
 	FitPictures bool   `json:"fitPictures,omitempty"`
+	FitPage     bool   `json:"fitPage,omitempty"`  // give the page of a drawing the size of its content
 	ISODates    bool   `json:"isoDates,omitempty"` // show dates as in ISO 8601
 
 	More    []addition `json:"more,omitempty"`    // documents to append

@@ -1,6 +1,7 @@
 package officeops_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/xml"
 	"io"
@@ -46,6 +47,18 @@ func TestMoreFormats(t *testing.T) {
 		{format.ODG, format.PDF, true, ""},
 		{format.VSDX, format.PDF, true, ""},
 		{format.VSDX, format.ODG, false, ""},
+		{format.VSD, format.PDF, true, ""},
+		{format.VSD, format.ODG, false, ""},
+		{format.PUB, format.PDF, true, ""},
+		{format.PUB, format.ODG, false, ""},
+		{format.EMF, format.PDF, true, ""},
+		{format.WMF, format.PDF, true, ""},
+		{format.Pages, format.DOCX, true, ""},
+		{format.Pages, format.PDF, false, ""},
+		{format.Numbers, format.XLSX, true, ""},
+		{format.Numbers, format.PDF, false, ""},
+		{format.Key, format.PPTX, true, ""},
+		{format.Key, format.PDF, false, ""},
 		{format.RST, format.DOCX, true, ""},
 		{format.Org, format.HTML, true, ""},
 		{format.TeX, format.MD, true, ""},
@@ -175,4 +188,36 @@ func streamOf(t testing.TB, f *fileops.File, name string) []byte {
 	b, err := io.ReadAll(s)
 	systest.NoError(t, err)
 	return b
+}
+
+// LibreOffice would show a part of damaged drawings. A document of Apple's programs with a
+// password is refused with a reason.
+func TestDamagedDrawings(t *testing.T) {
+	t.Parallel()
+	for _, f := range []format.Format{format.EMF, format.WMF, format.VSD, format.PUB} {
+		b, _ := specimen.Of(t, f).Bytes()
+		for _, part := range [][]byte{b[:len(b)/2], b[:len(b)*3/4]} {
+			_, err := convert(t.Context(), office, fileops.Bytes("a."+string(f), part), format.PDF)
+			if code := fileops.Code(err); code != "corrupt_input" && code != "format_mismatch" {
+				t.Errorf("%s, %d of %d bytes: %v", f, len(part), len(b), err)
+			}
+		}
+	}
+	emf, _ := specimen.Of(t, format.EMF).Bytes()
+	loop := bytes.Clone(emf)
+	copy(loop[88+4:], "\x00\x00\x00\x00") // a record without a size
+	if _, err := convert(t.Context(), office, fileops.Bytes("a.emf", loop), format.PDF); fileops.Code(err) != "corrupt_input" {
+		t.Errorf("a record without a size: %v", err)
+	}
+	var locked bytes.Buffer
+	z := zip.NewWriter(&locked)
+	w, err := z.Create("index.apxl")
+	systest.NoError(t, err)
+	_, err = w.Write([]byte("\x01\x02\x03"))
+	systest.NoError(t, err)
+	systest.NoError(t, z.Close())
+	_, err = convert(t.Context(), office, fileops.Bytes("a.key", locked.Bytes()), format.PDF)
+	if fileops.Code(err) != "unsupported_input" || !strings.Contains(fileops.Message(err), "password") {
+		t.Errorf("with a password: %v", err)
+	}
 }

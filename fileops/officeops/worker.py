@@ -269,6 +269,25 @@ def fit_pictures(document):
             picture.Size = size
 
 
+def fit_page(document):
+    """Gives the first page of a drawing the size of its content."""
+    page = document.DrawPages.getByIndex(0)
+    shapes = [page.getByIndex(i) for i in range(page.Count)]
+    if not shapes:
+        return
+    left = min(s.Position.X for s in shapes)
+    top = min(s.Position.Y for s in shapes)
+    width = max(s.Position.X + s.Size.Width for s in shapes) - left
+    height = max(s.Position.Y + s.Size.Height for s in shapes) - top
+    page.BorderLeft = page.BorderRight = page.BorderTop = page.BorderBottom = 0
+    page.Width, page.Height = max(width, 100), max(height, 100)
+    for s in shapes:
+        position = s.Position
+        position.X -= left
+        position.Y -= top
+        s.Position = position
+
+
 def add(desktop, files, document, request):
     """Appends the other documents of a merge request to the first document."""
     def store(d, path):
@@ -358,6 +377,8 @@ def convert(desktop, files, request):
                 indexes.getByIndex(i).update()
         if request.get("fitPictures"):
             fit_pictures(document)
+        if request.get("fitPage"):
+            fit_page(document)
         if request["kind"] == "sheet" and not request.get("allSheets"):  # text filters write the active sheet
             sheet = chosen(document, request.get("sheet"))
             if request.get("sheet"):  # the filters convert the first sheet

@@ -13,11 +13,12 @@ import (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	QPDF    string          // path or name; "" means qpdf in PATH, [engine.None] disables qpdf
-	Sandbox *engine.Sandbox // confines qpdf; nil means no sandbox
+	QPDF        string          // path or name; "" means qpdf in PATH, [engine.None] disables qpdf
+	Ghostscript string          // path or name; "" means gs in PATH, [engine.None] disables Ghostscript
+	Sandbox     *engine.Sandbox // confines the programs; nil means no sandbox
 
 	// Probed is the result of [Engine.Probed] in another process on this host. It
-	// saves one start of qpdf.
+	// saves the starts of the programs.
 	Probed string
 
 	Images   ImageCodec // see [Tools]
@@ -31,11 +32,12 @@ type Options struct {
 // [fileops.Engine].
 type Engine struct {
 	Tools
-	missing error // why qpdf is unavailable
+	missing      error // why qpdf is unavailable
+	noPostScript error // why Ghostscript is unavailable
 }
 
-// New looks for qpdf and returns an engine. Without qpdf the actions run in pure
-// Go.
+// New looks for qpdf and Ghostscript and returns an engine. Without qpdf the actions run
+// in pure Go.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{Tools: Tools{Images: o.Images, Renderer: o.Renderer, Reader: o.Reader, Limits: o.Limits, Run: o.Run}}
 	if o.Probed != "" {
@@ -43,39 +45,57 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		if err := json.Unmarshal([]byte(o.Probed), &p); err != nil {
 			return nil, fmt.Errorf("pdfops: options: probed: %w", err)
 		}
-		if p.Path != "" {
-			e.QPDF = &engine.Program{Name: filepath.Base(p.Path), Path: p.Path, Version: p.Version, Sandbox: o.Sandbox}
-		}
+		e.QPDF, e.Ghostscript = p.QPDF.program(o.Sandbox), p.Ghostscript.program(o.Sandbox)
 		return e, nil
 	}
+	e.Ghostscript, e.noPostScript = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Ghostscript, "gs"))
 	e.QPDF, e.missing = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.QPDF, "qpdf"))
 	return e, nil
 }
 
-// probed holds the facts about qpdf that [New] finds out.
+// probed holds the facts about programs that [New] finds out.
 type probed struct {
-	Path    string `json:"path"` // "" if there is no qpdf
+	QPDF        found `json:"qpdf"`
+	Ghostscript found `json:"ghostscript"`
+}
+
+// found holds the facts about a program.
+type found struct {
+	Path    string `json:"path"` // "" if it is not there
 	Version string `json:"version"`
 }
 
-// Probed returns the facts about qpdf that [New] found out, for [Options].
-func (e *Engine) Probed() string {
-	var p probed
-	if e.QPDF != nil {
-		p = probed{e.QPDF.Path, e.QPDF.Version}
+func factsOf(p *engine.Program) found {
+	if p == nil {
+		return found{}
 	}
-	b, err := json.Marshal(p)
+	return found{p.Path, p.Version}
+}
+
+// program returns a program that another process has found, or nil.
+func (f found) program(s *engine.Sandbox) *engine.Program {
+	if f.Path == "" {
+		return nil
+	}
+	return &engine.Program{Name: filepath.Base(f.Path), Path: f.Path, Version: f.Version, Sandbox: s}
+}
+
+// Probed returns the facts about programs that [New] found out, for [Options].
+func (e *Engine) Probed() string {
+	b, err := json.Marshal(probed{factsOf(e.QPDF), factsOf(e.Ghostscript)})
 	if err != nil {
-		panic(err) // impossible: only two strings
+		panic(err) // impossible: only strings
 	}
 	return string(b)
 }
 
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
-	all := []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.ConvertPages(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark(), e.FillForm(), e.Metadata(), e.Bookmarks(), e.Attach(), e.Inspect()}
-	if a := e.OCR(); a != nil {
-		all = append(all, a)
+	all := []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.ConvertPages(), e.ConvertArchival(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark(), e.FillForm(), e.Metadata(), e.Bookmarks(), e.Attach(), e.Inspect()}
+	for _, a := range []fileops.Action{e.FromPostScript(), e.OCR()} {
+		if a != nil {
+			all = append(all, a)
+		}
 	}
 	return all
 }
@@ -86,5 +106,9 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 	if e.QPDF != nil {
 		qpdf.Version, qpdf.Path = e.QPDF.Version, e.QPDF.Path
 	}
-	return []fileops.Dependency{qpdf, fileops.Module("pdfcpu", "github.com/pdfcpu/pdfcpu", "PDFs")}
+	ghostscript := fileops.Dependency{Name: "ghostscript", Purpose: "PostScript; PDF/A of files whose pages must be written again", Packages: []string{"ghostscript"}, Err: e.noPostScript}
+	if e.Ghostscript != nil {
+		ghostscript.Version, ghostscript.Path = e.Ghostscript.Version, e.Ghostscript.Path
+	}
+	return []fileops.Dependency{qpdf, ghostscript, fileops.Module("pdfcpu", "github.com/pdfcpu/pdfcpu", "PDFs")}
 }

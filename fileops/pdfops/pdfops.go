@@ -1,6 +1,7 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
 // reset_password, merge, compress, extract_pages, split, rotate, flatten,
-// page_numbers, watermark, fill_form, bookmarks, attach, ocr, and convert from images.
+// page_numbers, watermark, fill_form, bookmarks, attach, ocr, and convert from images, from
+// PostScript and to PDF/A.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -44,6 +45,10 @@ import (
 type Tools struct {
 	// QPDF is qpdf, version 10 or later. nil means pure Go.
 	QPDF *engine.Program
+
+	// Ghostscript is Ghostscript, version 9.50 or later, for PostScript and for PDF/A. nil
+	// means no PostScript, and PDF/A only of files whose pages need no change.
+	Ghostscript *engine.Program
 
 	// Images decodes and encodes images for Compress. nil means pure Go, which
 	// leaves CMYK JPEG and JPEG 2000 images unchanged.
@@ -151,6 +156,9 @@ func Watermark() fileops.Action { return Tools{}.Watermark() }
 
 // FillForm is [Tools.FillForm] in pure Go.
 func FillForm() fileops.Action { return Tools{}.FillForm() }
+
+// ConvertArchival is [Tools.ConvertArchival] in pure Go.
+func ConvertArchival() fileops.Action { return Tools{}.ConvertArchival() }
 
 // FromImages is [Tools.FromImages] in pure Go.
 func FromImages() fileops.Action { return Tools{}.FromImages() }

@@ -62,6 +62,14 @@ func (e *Engine) Compare() fileops.Action {
 }
 
 func (e *Engine) compare(ctx context.Context, job *fileops.Job) (scores []pageScore, err error) {
+	_, err = withForm(func(form bool) error {
+		scores, err = e.compareWith(ctx, job, form)
+		return err
+	})
+	return scores, err
+}
+
+func (e *Engine) compareWith(ctx context.Context, job *fileops.Job, form bool) (scores []pageScore, err error) {
 	err = e.pool.Run(ctx, func(in *pdfium.Instance) error {
 		doc, pages, err := e.openPages(in, job)
 		if err != nil {
@@ -83,8 +91,10 @@ func (e *Engine) compare(ctx context.Context, job *fileops.Job) (scores []pageSc
 		if print.Pages > 4*maxCompared {
 			return fileops.Fail(fileops.ErrLimit, nil, "the print has more than the limit of %d pages", 4*maxCompared)
 		}
-		doc.OpenForm()
-		print.OpenForm()
+		if form {
+			e.openForm(doc)
+			e.openForm(print)
+		}
 		c := &comparison{e: e, x: extract.New(doc, nil), doc: doc, print: print}
 		scores, err = c.run(ctx, pages)
 		return err

@@ -276,6 +276,27 @@ func TestDocxLongHeader(t *testing.T) {
 	}
 }
 
+// The parts of a header that a court puts over the margins stay at their places.
+func TestDocxCrowdedHeader(t *testing.T) {
+	t.Parallel()
+	var ps []pdfPage
+	for n := range 3 {
+		content := lines("F1", 12, 60, 815, 16, "Case: 21-50498") + lines("F1", 12, 170, 815, 16, "Document: 00516242060") +
+			lines("F1", 12, 330, 815, 16, fmt.Sprintf("Page: %d", n+1)) + lines("F1", 12, 400, 815, 16, "Date Filed: 03/16/2022") +
+			lines("F2", 11, 90, 740, 16, strings.Fields(prose(n, 40))[:30]...)
+		ps = append(ps, pdfPage{content: content})
+	}
+	docx, _ := warned(t, newEngine(t, pdfread.Options{}), "docx", pages(ps...))
+	checkSchema(t, unzip(t, docx[0].b))
+	printed := write(t, "x.pdf", office(t, "x.docx", docx[0].b, "pdf"))
+	for word, want := range map[string]string{"Case:": "60", "Document:": "170", "Page:": "330", "Date": "400", "03/16/2022": ""} {
+		m := regexp.MustCompile(`xMin="([0-9]+)\.[0-9]*" yMin="([0-9]+)\.[0-9]*"[^>]*>` + word).FindStringSubmatch(tool(t, "pdftotext", "-bbox", "-f", "3", printed, "-"))
+		if m == nil || want != "" && m[1] != want || m[2] != "16" && m[2] != "17" && m[2] != "15" {
+			t.Errorf("%s is at %q, want %s", word, m, want)
+		}
+	}
+}
+
 // Cells have the borders that are drawn, in their colours.
 func TestDocxCellBorders(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A shading that fills a path is kept. A page with white fills still flows.
@@ -39,6 +40,29 @@ func TestDocxPathShading(t *testing.T) {
 	white := pdfPage{content: "1 g 40 40 515 762 re f 60 600 400 150 re f " + text}
 	if _, codes := warned(t, e, "docx", pages(white)); len(codes) > 0 {
 		t.Errorf("white fills: warnings %q", codes)
+	}
+}
+
+// The opacity of a form counts for all that it draws.
+func TestDocxPaleForm(t *testing.T) {
+	t.Parallel()
+	p := &pdfFile{}
+	form := p.stream("/Type/XObject/Subtype/Form/BBox[0 0 200 100]", "1 0 0 rg 0 0 150 100 re f 0 0 1 rg 20 20 180 60 re f")
+	font := p.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>")
+	content := p.stream("", "q /G gs 1 0 0 1 72 500 cm /X Do Q "+lines("F1", 12, 72, 700, 16, "A line of text above the form"))
+	tree := fmt.Sprintf("%d 0 R", len(p.objs)+2)
+	pg := p.add("<</Type/Page/Parent %s/MediaBox[0 0 595 842]/Resources<</Font<</F1 %s>>/XObject<</X %s>>/ExtGState<</G<</ca 0.1>>>>>>/Contents %s>>", tree, font, form, content)
+	p.add("<</Type/Pages/Kids[%s]/Count 1>>", pg)
+	docx, codes := warned(t, newEngine(t, pdfread.Options{}), "docx", p.finish(p.add("<</Type/Catalog/Pages %s>>", tree)))
+	if !slices.Equal(codes, []string{fileops.WarnLayoutSimplified}) {
+		t.Errorf("warnings %q", codes)
+	}
+	img, err := png.Decode(strings.NewReader(tool(t, "pdftoppm", "-png", "-r", "72", "-singlefile", write(t, "x.pdf", office(t, "x.docx", docx[0].b, "pdf")))))
+	systest.NoError(t, err)
+	for _, x := range []int{80, 120, 250} {
+		if r, g, b, _ := img.At(x, 842-550).RGBA(); min(r, g, b) < 0xc000 || min(r, g, b) > 0xf800 {
+			t.Errorf("the colour at %d is %v, want a pale one", x, img.At(x, 842-550))
+		}
 	}
 }
 

@@ -26,7 +26,28 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	if err != nil {
 		return err
 	}
-	r := &drawing{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality"), missing: make(map[*pdfium.Instance]*pdfium.FontList)}
+	var r *drawing
+	dropped, err := withForm(func(form bool) error {
+		r = &drawing{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality"), form: form, missing: make(map[*pdfium.Instance]*pdfium.FontList)}
+		return r.draw(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if dropped {
+		warnForm(job)
+	}
+	var missing []string
+	for _, l := range r.missing {
+		missing = append(missing, l.Names()...)
+	}
+	warnFonts(job, missing)
+	return r.commit()
+}
+
+// draw draws the pages to files.
+func (r *drawing) draw(ctx context.Context) error {
+	e, job := r.e, r.job
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -41,7 +62,7 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 			once.Do(func() { failed = err; cancel(err) })
 		}
 	}
-	err = e.pool.Run(ctx, func(in *pdfium.Instance) error {
+	err := e.pool.Run(ctx, func(in *pdfium.Instance) error {
 		doc, err := e.open(in, job)
 		if err != nil {
 			return err
@@ -67,15 +88,7 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	})
 	fail(err)
 	helpers.Wait()
-	if failed != nil {
-		return failed
-	}
-	var missing []string
-	for _, l := range r.missing {
-		missing = append(missing, l.Names()...)
-	}
-	warnFonts(job, missing)
-	return r.commit()
+	return failed
 }
 
 // A drawing is one run of toPictures.
@@ -86,6 +99,7 @@ type drawing struct {
 	dir     string
 	dpi     float64
 	quality int
+	form    bool // draw form fields
 
 	total int
 	pages []int
@@ -126,7 +140,9 @@ func warnFonts(job *fileops.Job, names []string) {
 
 // work draws pages until all are taken.
 func (r *drawing) work(ctx context.Context, doc *pdfium.Document) error {
-	doc.OpenForm()
+	if r.form {
+		r.e.openForm(doc)
+	}
 	for {
 		i := int(r.next.Add(1)) - 1
 		if i >= len(r.pages) {

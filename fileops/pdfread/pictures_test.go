@@ -361,3 +361,38 @@ func TestPassword(t *testing.T) {
 	}
 	mustConvert(t, e, fileops.Args{"convert_to": "txt", "password": "needless"}, fixtures()["text"])
 }
+
+// fieldsOfManyParents returns a page with a form. Each field but the last has two
+// children, which are the same.
+func fieldsOfManyParents() []byte {
+	p := &pdfFile{}
+	field := p.add("<</T(a)/FT/Tx/V(b)>>")
+	for range 30 {
+		field = p.add("<</Kids[%s %s]>>", field, field)
+	}
+	content := p.stream("", "0 0 60 60 re f")
+	tree := fmt.Sprintf("%d 0 R", len(p.objs)+2)
+	pg := p.add("<</Type/Page/Parent %s/MediaBox[0 0 99 99]/Contents %s>>", tree, content)
+	p.add("<</Type/Pages/Kids[%s]/Count 1>>", pg)
+	return p.finish(p.add("<</Type/Catalog/Pages %s/AcroForm<</Fields[%s]>>>>", tree, field))
+}
+
+// A form that takes hours to open is left out of pictures, with a warning.
+func TestFieldsOfManyParents(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{PageTimeout: 400 * time.Millisecond})
+	in := fieldsOfManyParents()
+	out, codes := warned(t, e, "png", in)
+	if !slices.Equal(codes, []string{fileops.WarnContentDropped}) {
+		t.Errorf("warnings %q", codes)
+	}
+	plain := mustConvert(t, e, fileops.Args{"convert_to": "png"}, bytes.ReplaceAll(in, []byte("/AcroForm"), []byte("/NotAForm")))
+	if !bytes.Equal(out[0].b, plain[0].b) {
+		t.Error("the picture is not that of the page")
+	}
+	views, err := e.Views(t.Context(), in, []int{0}, 72)
+	systest.NoError(t, err)
+	if views[0].Width != 99 {
+		t.Errorf("the view is %d wide", views[0].Width)
+	}
+}

@@ -31,6 +31,14 @@ func (e *Engine) Thumbnail() fileops.Action {
 }
 
 func (e *Engine) thumbnail(ctx context.Context, job *fileops.Job) error {
+	dropped, err := withForm(func(form bool) error { return e.thumbnailWith(ctx, job, form) })
+	if dropped && err == nil {
+		warnForm(job)
+	}
+	return err
+}
+
+func (e *Engine) thumbnailWith(ctx context.Context, job *fileops.Job, form bool) error {
 	to, number := format.Parse(job.Params.Get("convert_to")), job.Params.Int("page")
 	return e.pool.Run(ctx, func(in *pdfium.Instance) error {
 		doc, err := e.open(in, job)
@@ -40,7 +48,9 @@ func (e *Engine) thumbnail(ctx context.Context, job *fileops.Job) error {
 		if number > doc.Pages {
 			return &fileops.ParamError{Param: "page", Reason: fmt.Sprintf("must be from 1 to %d", doc.Pages)}
 		}
-		doc.OpenForm()
+		if form {
+			e.openForm(doc)
+		}
 		inTime := doc.In.Within(e.timeout, e.errPageTimeout(number))
 		defer inTime()
 		p := doc.Load(number - 1)

@@ -34,8 +34,18 @@ func (e *Engine) inMemory(ctx context.Context, pdf []byte, do func(*pdfium.Insta
 // too many pixels. A page that pdfium cannot load has a width of 0.
 func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error) {
 	var out []raster.Page
-	err := e.inMemory(ctx, pdf, func(in *pdfium.Instance, doc *pdfium.Document) error {
-		doc.OpenForm()
+	_, err := withForm(func(form bool) error {
+		out = nil
+		return e.views(ctx, pdf, pages, dpi, form, &out)
+	})
+	return out, err
+}
+
+func (e *Engine) views(ctx context.Context, pdf []byte, pages []int, dpi float64, form bool, out *[]raster.Page) error {
+	return e.inMemory(ctx, pdf, func(in *pdfium.Instance, doc *pdfium.Document) error {
+		if form {
+			e.openForm(doc)
+		}
 		for _, index := range pages {
 			if err := context.Cause(ctx); err != nil {
 				return err
@@ -49,11 +59,10 @@ func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64
 			if err != nil {
 				return err
 			}
-			out = append(out, v)
+			*out = append(*out, v)
 		}
 		return nil
 	})
-	return out, err
 }
 
 func view(d *pdfium.Document, index int, dpi float64) (raster.Page, error) {

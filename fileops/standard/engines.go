@@ -124,9 +124,9 @@ func (f *finder) list(ctx context.Context) []entry {
 		return l.archives(archiveops.Options{BSDTar: bsdtar, Probed: f.probed[archiveEngine], Sandbox: f.sandbox})
 	})
 
-	qpdf := f.program(o.QPDF, "qpdf")
+	qpdf, ghostscript := f.program(o.QPDF, "qpdf"), f.program(o.Ghostscript, "ghostscript")
 	pdf := lazily(ctx, pdfops.New, func() pdfops.Options {
-		p := pdfops.Options{QPDF: qpdf, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
+		p := pdfops.Options{QPDF: qpdf, Ghostscript: ghostscript, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
 		if e, err := images(); err == nil {
 			p.Images = e
 		}

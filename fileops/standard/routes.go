@@ -42,6 +42,11 @@ func joins() []route.Join {
 		}},
 		{First: pdfEngine, Mid: format.PDF, Second: pageEngine, Only: to(format.DOCX, format.HTML, format.MD)},
 
+		// Pictures and the text of PostScript.
+		{First: pdfEngine, Mid: format.PDF, Second: pageEngine, Only: func(from, to format.Format) bool {
+			return from == format.PS && (to.Family() == format.Image || to == format.TXT)
+		}},
+
 		// A PDF to the other document formats, through DOCX.
 		{First: pageEngine, Mid: format.DOCX, Second: officeEngine, Only: func(_, to format.Format) bool {
 			return to.Family() == format.Document && to != format.FODT

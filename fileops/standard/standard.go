@@ -48,7 +48,7 @@ const None = engine.None
 // Options configure [Probe]. The zero value is usable.
 type Options struct {
 	// Paths of programs; "" searches PATH, [None] disables the program.
-	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium, Tesseract, BSDTar, LibRaw string
+	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium, Tesseract, BSDTar, LibRaw, Ghostscript string
 
 	// OfficeWorkers is the number of LibreOffice processes; 0 means one for each core.
 	OfficeWorkers int
@@ -238,7 +238,7 @@ func (s *Set) assemble(f *finder, list []entry) {
 		}
 		for _, a := range got.Actions() {
 			if e.local && s.pool != nil {
-				if pages != nil && (e.name == pageEngine || e.name == pdfEngine && a.Spec().Name == "compress") {
+				if pages != nil && (e.name == pageEngine || e.name == pdfEngine && draws(a.Spec())) {
 					a = s.drawing(pages, a)
 				} else {
 					a = s.Isolate(a)
@@ -251,6 +251,11 @@ func (s *Set) assemble(f *finder, list []entry) {
 		s.proofPrint(actions, pages)
 	}
 	s.actions = s.routed(list, actions)
+}
+
+// draws reports whether an action of the PDF engine uses pdfium, to compare or recognize pages.
+func draws(s fileops.Spec) bool {
+	return s.Name == "compress" || s.Name == "ocr" || s.Name == "convert" && slices.ContainsFunc(s.Accepts, func(acc fileops.Accept) bool { return slices.Contains(acc.Changes, "pdfa") })
 }
 
 // drawing isolates a, which uses pdfium.

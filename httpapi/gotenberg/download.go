@@ -7,6 +7,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/filewright/filewright/internal/netguard"
 )
 
 // A download is a file that the service loads itself.
@@ -102,12 +104,16 @@ func (c *call) get(target string, header map[string]string) (*http.Response, err
 		req.Header.Set(name, v)
 	}
 	req.Header.Set(traceHeader, c.trace)
+	trusted := true
 	client := http.Client{Transport: c.cfg.Outbound, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		// Headers of the client can hold keys of the first server.
-		if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
-			r.Header = http.Header{"User-Agent": req.Header["User-Agent"], traceHeader: {c.trace}}
+		if err := redirectable(r, via); err != nil {
+			return err
 		}
-		return redirectable(r, via)
+		sameOrigin, err := netguard.Redirect(via[len(via)-1].URL, r.URL)
+		if trusted = trusted && sameOrigin; !trusted {
+			r.Header = http.Header{"User-Agent": {"Gotenberg"}, traceHeader: {c.trace}}
+		}
+		return err
 	}}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -634,8 +634,18 @@ func TestDownloadFrom(t *testing.T) {
 		w.Header().Set("Content-Disposition", `attachment; filename="../page.pdf"`)
 		io.WriteString(w, pdf(t, "")[2])
 	})
-	other := httptest.NewServer(page)
+	// back redirects to the server that it is asked about.
+	back := func(w http.ResponseWriter, r *http.Request) {
+		if to := r.FormValue("back"); to != "" {
+			http.Redirect(w, r, to+"/page", http.StatusFound)
+			return
+		}
+		page(w, r)
+	}
+	other := httptest.NewServer(http.HandlerFunc(back))
 	defer other.Close()
+	secure := httptest.NewTLSServer(http.HandlerFunc(back))
+	defer secure.Close()
 	from := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/page":
@@ -643,7 +653,7 @@ func TestDownloadFrom(t *testing.T) {
 		case "/here":
 			http.Redirect(w, r, "/page", http.StatusFound)
 		case "/other":
-			http.Redirect(w, r, other.URL+"/page", http.StatusFound)
+			http.Redirect(w, r, other.URL+"/page?back="+r.FormValue("back"), http.StatusFound)
 		case "/nameless":
 		case "/away":
 			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
@@ -652,29 +662,31 @@ func TestDownloadFrom(t *testing.T) {
 		}
 	}))
 	defer from.Close()
-	s := serve(t, gotenberg.Config{Outbound: http.DefaultTransport, URLs: true}, false)
+	s := serve(t, gotenberg.Config{Outbound: secure.Client().Transport, URLs: true}, false)
+	urls := strings.NewReplacer("BASE", from.URL, "SECURE", secure.URL)
 	get := func(s *server, list string) (*http.Response, []byte) {
-		return s.post(t, "/forms/pdfengines/flatten", field{"downloadFrom", "", strings.ReplaceAll(list, "BASE", from.URL)})
+		return s.post(t, "/forms/pdfengines/flatten", field{"downloadFrom", "", urls.Replace(list)})
 	}
 	resp, body := get(s, `[{"url":"BASE/page","extraHttpHeaders":{"X-Foo":"bar"}}]`)
 	if resp.StatusCode != 200 || fileName(t, resp.Header) != "page.pdf" || header.Get("X-Foo") != "bar" {
 		t.Errorf("status %d %.200s, header %v", resp.StatusCode, body, header)
 	}
 	// Only the server that the client names gets the headers.
-	for path, want := range map[string]string{"/here": "bar", "/other": ""} {
+	for path, want := range map[string]string{"/here": "bar", "/other": "", "/other?back=BASE": ""} {
 		resp, body := get(s, `[{"url":"BASE`+path+`","extraHttpHeaders":{"X-Foo":"bar"}}]`)
 		if resp.StatusCode != 200 || header.Get("X-Foo") != want || header.Get("User-Agent") != "Gotenberg" {
 			t.Errorf("%s: status %d %.200s, header %v", path, resp.StatusCode, body, header)
 		}
 	}
 	for list, want := range map[string]string{
-		`[{"url":"BASE/nameless"}]`: "No 'Content-Disposition' header from 'BASE/nameless'",
-		`[{"url":"BASE/missing"}]`:  "Unable to download file from 'BASE/missing': got status: '404 Not Found'",
-		`[{"url":"BASE/away"}]`:     "Unable to download file from 'BASE/away': no response",
-		`[{"url":" "}]`:             "Invalid 'downloadFrom' form field entry 0: URL must be set",
-		`foo`:                       "Invalid 'downloadFrom' form field value: invalid character 'o' in literal false (expecting 'a')",
+		`[{"url":"BASE/nameless"}]`:     "No 'Content-Disposition' header from 'BASE/nameless'",
+		`[{"url":"BASE/missing"}]`:      "Unable to download file from 'BASE/missing': got status: '404 Not Found'",
+		`[{"url":"BASE/away"}]`:         "Unable to download file from 'BASE/away': no response",
+		`[{"url":"SECURE/?back=BASE"}]`: "Unable to download file from 'SECURE/?back=BASE': no response",
+		`[{"url":" "}]`:                 "Invalid 'downloadFrom' form field entry 0: URL must be set",
+		`foo`:                           "Invalid 'downloadFrom' form field value: invalid character 'o' in literal false (expecting 'a')",
 	} {
-		if resp, body := get(s, list); resp.StatusCode != 400 || string(body) != strings.ReplaceAll(want, "BASE", from.URL) {
+		if resp, body := get(s, list); resp.StatusCode != 400 || string(body) != urls.Replace(want) {
 			t.Errorf("%s: status %d %q", list, resp.StatusCode, body)
 		}
 	}

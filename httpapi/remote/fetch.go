@@ -63,11 +63,12 @@ func (f *fetcher) open(ctx context.Context, cancel context.CancelCauseFunc, text
 		if err != nil {
 			return nil, nil, refused("a URL that the server redirects to", err)
 		}
-		if u.Scheme == "https" && next.Scheme == "http" {
-			return nil, nil, failed(codeRedirect, "the server redirects from https to http, which would reveal the file")
+		sameOrigin, err := netguard.Redirect(u, next)
+		if err != nil {
+			return nil, nil, failed(codeRedirect, "%v", err)
 		}
-		if !strings.EqualFold(u.Host, next.Host) || u.Scheme != next.Scheme {
-			headers = nil // they may be credentials for the first host
+		if !sameOrigin {
+			headers = nil
 		}
 		u = next
 	}

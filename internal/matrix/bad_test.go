@@ -128,7 +128,7 @@ func decodes(t *testing.T, path string) {
 	switch f.Plain() {
 	case format.PDF:
 		tool(t, "qpdf", "--check", path)
-	case format.XLSB, format.VSDX:
+	case format.XLSB, format.VSDX, format.Pages, format.Numbers, format.Key:
 		tool(t, "unzip", "-tq", path)
 	case format.ODG, format.DOCX, format.ODT, format.EPUB, format.XLSX, format.ODS, format.PPTX, format.ODP:
 		py.ask(t, "office", path)

@@ -47,7 +47,7 @@ type gap struct {
 func gaps() []gap {
 	return []gap{
 		{"", "rar", "No free program writes RAR."},
-		{"pages key numbers", "", "LibreOffice reads only what old versions of Apple's programs wrote."},
+		{"", "pages key numbers", "No free program writes the formats of Apple's programs."},
 		{"mobi azw3", "", "Needs Calibre, which is not used here."},
 		{"", "mobi azw3", "Needs Calibre, which is not used here."},
 		{"eps", "", "Needs Ghostscript (AGPL) as a separate program: not done yet."},

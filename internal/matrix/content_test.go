@@ -70,8 +70,14 @@ func contentOf(f format.Format) content {
 	switch f {
 	case format.PDF:
 		return content{words: words, pages: 2, picture: true, dpi: 150, a4: true}
-	case format.CSV, format.TSV, format.JSON, format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS:
+	case format.CSV, format.TSV, format.JSON, format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS, format.Numbers:
 		return content{words: []string{"fruit", "Apple", "Pear", "1.5", specimen.Heading, "日本語"}, sheet: true, dpi: 150}
+	case format.PUB, format.WMF, format.EMF: // one byte for each character; of EMF, glyphs that the font lacks have no text
+		return content{words: slices.DeleteFunc(words, func(w string) bool {
+			return slices.Contains([]string{"日本語", "Ελληνικά", "Привет"}, w)
+		}), pages: 1, dpi: 150}
+	case format.Key:
+		return content{words: words, pages: 2, dpi: 150}
 	case format.PS:
 		return content{words: words[:2], pages: 1, dpi: 150}
 	}
@@ -83,7 +89,7 @@ func contentOf(f format.Format) content {
 			c.a4 = true
 		}
 		switch f {
-		case format.TXT, format.MD, format.XML, format.RST, format.Org, format.TeX, format.VSDX:
+		case format.TXT, format.MD, format.XML, format.RST, format.Org, format.TeX, format.VSDX, format.VSD, format.Pages:
 		default:
 			c.picture = true
 		}
@@ -618,6 +624,9 @@ func (c content) as(from []format.Format, to format.Format) content {
 	slides := format.Slides == from[0].Family() && to == format.TXT // through PDF
 	read := from[0].Family() == format.Image                        // character recognition
 	if slides || read || to == format.PDF || slices.Contains(from, format.PDF) || to.Family() == format.Image || c.sheet || len(c.words) == 0 {
+		return c
+	}
+	if from[0] == format.PUB { // its text has one byte for each character
 		return c
 	}
 	// A PDF may have other characters for the same shapes, or only shapes.

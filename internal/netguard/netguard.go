@@ -1,8 +1,15 @@
-// Package netguard limits where requests to URLs of clients may go. The address that is dialled
-// decides, so neither names, redirects nor DNS rebinding lead into the network of the server.
+// Package netguard limits where requests to URLs of clients may go, and what they carry.
+//
+//   - [NewTransport] connects only to public addresses and to those that the operator permits. The
+//     address that is dialled decides, so neither names, redirects nor DNS rebinding lead into the
+//     network of the server.
+//   - [Check] refuses URLs that cannot work, before anything is queued.
+//   - [Redirect] says whether a redirect may be followed, and whether headers go with it.
+//   - [Reason] describes a failure to the client without revealing addresses of the network.
 package netguard
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,6 +21,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -171,6 +179,24 @@ func Check(text string, allow []netip.Prefix) (*url.URL, error) {
 		return bad(RuleAddress, "has a non-public address, which the operator must permit first")
 	}
 	return u, nil
+}
+
+// ErrDowngrade is the error of a redirect from https to http.
+var ErrDowngrade = errors.New("the server redirects from https to http, which would reveal the file")
+
+// Redirect checks a redirect between two URLs that [Check] accepts. It returns ErrDowngrade for one
+// from https to http. sameOrigin reports whether both have the same scheme, host and port (RFC 6454,
+// 5): to another origin, and from there on, no headers of the client may be sent, because they may
+// be credentials.
+func Redirect(from, to *url.URL) (sameOrigin bool, err error) {
+	if from.Scheme == "https" && to.Scheme == "http" {
+		return false, ErrDowngrade
+	}
+	return from.Scheme == to.Scheme && strings.EqualFold(from.Hostname(), to.Hostname()) && port(from) == port(to), nil
+}
+
+func port(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // Reason returns why a request to a URL of a client failed, in a form that the client may see: it

@@ -3,8 +3,9 @@ package officetext
 import (
 	"bytes"
 	"context"
-	"strconv"
 	"strings"
+
+	"github.com/filewright/filewright/internal/rtf"
 )
 
 // rtfUnseen are destinations whose text is not part of the body (Rich Text Format
@@ -44,102 +45,57 @@ func readRTF(ctx context.Context, b []byte, all bool) string {
 		}
 	}
 	const maxDepth = 1 << 16
-	for i, n := 0, 0; i < len(b); n++ {
-		if n%65536 == 0 && ctx.Err() != nil {
+	n := 0
+	for t := range rtf.Tokens(b) {
+		if n++; n%65536 == 0 && ctx.Err() != nil {
 			return ""
 		}
-		c := b[i]
-		i++
-		switch c {
-		case '{':
+		switch t.Kind {
+		case rtf.Open:
 			if len(groups) >= maxDepth {
 				return out.String()
 			}
-			groups = append(groups, g)
-			replaced = 0
-			continue
-		case '}':
-			replaced = 0
+			groups, replaced = append(groups, g), 0
+		case rtf.Close:
 			if len(groups) == 0 {
 				return out.String()
 			}
-			g, groups = groups[len(groups)-1], groups[:len(groups)-1]
-			continue
-		case '\r', '\n':
-			continue
-		case '\\':
-		default:
-			if c < 0x80 {
-				write(rune(c))
+			g, groups, replaced = groups[len(groups)-1], groups[:len(groups)-1], 0
+		case rtf.Byte:
+			if t.Char < 0x80 {
+				write(rune(t.Char))
 			} else if replaced > 0 {
 				replaced--
 			}
-			continue
-		}
-		if i >= len(b) {
-			break
-		}
-		if c = b[i]; !isLetter(c) {
-			i++
-			switch c {
-			case '\'':
-				if v, err := strconv.ParseUint(string(b[i:min(i+2, len(b))]), 16, 8); err == nil && v < 0x80 {
-					write(rune(v))
-				} else if replaced > 0 {
-					replaced--
-				}
-				i = min(i+2, len(b))
+		case rtf.Symbol:
+			switch t.Char {
 			case '*':
 				g.skip = g.skip || !all
 			case '~', '_', '-', '|', ':':
 				write(' ')
 			default:
-				write(rune(c))
+				write(rune(t.Char))
 			}
-			continue
-		}
-		start := i
-		for i < len(b) && isLetter(b[i]) && i-start < 32 {
-			i++
-		}
-		word := string(b[start:i])
-		start = i
-		if i < len(b) && b[i] == '-' {
-			i++
-		}
-		for i < len(b) && b[i] >= '0' && b[i] <= '9' && i-start < 12 {
-			i++
-		}
-		value, err := strconv.Atoi(string(b[start:i]))
-		given := err == nil
-		if i < len(b) && b[i] == ' ' {
-			i++
-		}
-		switch word {
-		case "bin":
-			i += min(max(value, 0), len(b)-i)
-		case "u":
-			replaced = 0
-			write(rune(uint16(value)))
-			replaced = g.unicode
-		case "uc":
-			g.unicode = max(value, 0)
-		case "v", "deleted":
-			g.hidden = !all && (!given || value != 0)
-		case "plain":
-			g.hidden = false
-		case "par", "line", "tab", "cell", "row", "sect", "page":
-			write('\n')
-		default:
-			switch {
-			case word == "fonttbl" || word == "stylesheet" || word == "pict" || word == "colortbl" || word == "themedata" || word == "datastore":
+		case rtf.Word:
+			switch t.Name {
+			case "u":
+				replaced = 0
+				write(rune(uint16(t.N)))
+				replaced = g.unicode
+			case "uc":
+				g.unicode = max(t.N, 0)
+			case "v", "deleted":
+				g.hidden = !all && (!t.Given || t.N != 0)
+			case "plain":
+				g.hidden = false
+			case "par", "line", "tab", "cell", "row", "sect", "page":
+				write('\n')
+			case "fonttbl", "stylesheet", "pict", "colortbl", "themedata", "datastore":
 				g.skip = true
-			case rtfUnseen[word]:
-				g.skip = g.skip || !all
+			default:
+				g.skip = g.skip || rtfUnseen[t.Name] && !all
 			}
 		}
 	}
 	return out.String()
 }
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }

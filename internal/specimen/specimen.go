@@ -97,6 +97,12 @@ func specimen(f format.Format) ([]byte, error) {
 	if f.Plain() != f {
 		return variant(f, cached)
 	}
+	switch f {
+	case format.VSD, format.PUB, format.EMF, format.WMF, format.Pages, format.Numbers, format.Key:
+		var b bytes.Buffer
+		err := writeLegacy(&b, f)
+		return b.Bytes(), err
+	}
 	switch f.Family() {
 	case format.Image:
 		return pictureSpecimen(f)

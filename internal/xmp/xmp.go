@@ -18,11 +18,14 @@ const (
 	DublinCore = "http://purl.org/dc/elements/1.1/"
 	Basic      = "http://ns.adobe.com/xap/1.0/"
 	PDF        = "http://ns.adobe.com/pdf/1.3/"
+	Rights     = "http://ns.adobe.com/xap/1.0/rights/"
+	PDFA       = "http://www.aiim.org/pdfa/ns/id/"
+	PDFUA      = "http://www.aiim.org/pdfua/ns/id/"
 )
 
 const syntax = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
-var prefixes = map[string]string{DublinCore: "dc", Basic: "xmp", PDF: "pdf"}
+var prefixes = map[string]string{DublinCore: "dc", Basic: "xmp", PDF: "pdf", Rights: "xmpRights", PDFA: "pdfaid", PDFUA: "pdfuaid"}
 
 // A Property is a property of a packet with its new values.
 type Property struct {
@@ -58,6 +61,47 @@ func Edit(packet []byte, properties []Property) []byte {
 	}
 	description := fmt.Sprintf(`<rdf:Description rdf:about="%s" xmlns:rdf="%s"%s>%s</rdf:Description>`, escaped(about), syntax, &spaces, &all)
 	return slices.Concat(rest[:at], []byte(description), rest[at:])
+}
+
+// A Schema describes properties of a namespace that PDF/A does not know (ISO 19005-1, 6.7.8).
+type Schema struct {
+	Name, Space, Prefix string
+	Properties          []SchemaProperty
+}
+
+// A SchemaProperty is a property of a [Schema].
+type SchemaProperty struct {
+	Name, Type, Category, Doc string // Category is "internal" or "external"
+}
+
+// Describe adds descriptions of schemas to a packet of [Edit] that has none.
+func Describe(packet []byte, schemas ...Schema) []byte {
+	const end = "</rdf:RDF>"
+	at := bytes.LastIndex(packet, []byte(end))
+	if at < 0 || len(schemas) == 0 {
+		return packet
+	}
+	var b strings.Builder
+	b.WriteString(`<rdf:Description rdf:about="" xmlns:pdfaExtension="http://www.aiim.org/pdfa/ns/extension/" xmlns:pdfaSchema="http://www.aiim.org/pdfa/ns/schema#" xmlns:pdfaProperty="http://www.aiim.org/pdfa/ns/property#"><pdfaExtension:schemas><rdf:Bag>`)
+	element := func(name, text string) { fmt.Fprintf(&b, "<%s>%s</%s>", name, escaped(text), name) }
+	for _, s := range schemas {
+		b.WriteString(`<rdf:li rdf:parseType="Resource">`)
+		element("pdfaSchema:schema", s.Name)
+		element("pdfaSchema:namespaceURI", s.Space)
+		element("pdfaSchema:prefix", s.Prefix)
+		b.WriteString("<pdfaSchema:property><rdf:Seq>")
+		for _, p := range s.Properties {
+			b.WriteString(`<rdf:li rdf:parseType="Resource">`)
+			element("pdfaProperty:name", p.Name)
+			element("pdfaProperty:valueType", p.Type)
+			element("pdfaProperty:category", p.Category)
+			element("pdfaProperty:description", p.Doc)
+			b.WriteString("</rdf:li>")
+		}
+		b.WriteString("</rdf:Seq></pdfaSchema:property></rdf:li>")
+	}
+	b.WriteString("</rdf:Bag></pdfaExtension:schemas></rdf:Description>")
+	return slices.Concat(packet[:at], []byte(b.String()), packet[at:])
 }
 
 func (p Property) write(w *strings.Builder) {

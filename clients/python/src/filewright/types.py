@@ -218,6 +218,9 @@ class ConvertParameters(TypedDict):
     """Password that opens the document."""
     pdfa: NotRequired[Literal["1b", "2b", "3b"]]
     """Creates a PDF/A file for archiving: part 1, 2 or 3, at least conformance level B."""
+    pdfua: NotRequired[bool]
+    """Claims to conform to PDF/UA-1. Fails if the file is not tagged or a check finds a defect. Default:
+    false."""
     print_background: NotRequired[bool]
     """Whether the colours and pictures behind the text are printed. Default: true."""
     quality: NotRequired[int]

@@ -147,8 +147,15 @@ func (x *writer) headers(b *strings.Builder, s *model.Section) {
 	}
 }
 
+// outside reports whether a line starts or ends outside of the margins.
+func outside(l *model.Line, left, right float64) bool {
+	const little = 4
+	return len(l.Words) > 0 && (l.L < left-little || l.R > right+little)
+}
+
 // runningLine writes a header line. Wide gaps become tabs and the page number
-// becomes a field. page is the page that the line comes
+// becomes a field. A line whose parts do not fit to the left, the middle and the right of
+// the text has each part at its place. page is the page that the line comes
 // from, pitch its height.
 func (x *writer) runningLine(l *model.Line, s *model.Section, page int, pitch float64) {
 	left, right := s.Margin.L, s.W-s.Margin.R
@@ -165,21 +172,38 @@ func (x *writer) runningLine(l *model.Line, s *model.Section, page int, pitch fl
 		}
 		return 0
 	}
-	// Without anything in the middle, long text on the right needs its place.
 	first := 1
-	x.out.WriteString(`<w:tabs>`)
-	if slices.ContainsFunc(ps, func(p *layout.Item) bool { return place(p) == 1 }) {
-		x.printf(`<w:tab w:val="center" w:pos="%d"/>`, twips(middle-left))
-	} else {
-		first = 2
+	exact := outside(l, left, right)
+	for i := 1; i < len(ps); i++ {
+		exact = exact || place(ps[i]) == place(ps[i-1])
 	}
-	x.printf(`<w:tab w:val="right" w:pos="%d"/></w:tabs>`, twips(right-left))
-	x.printf(`<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/></w:pPr>`, max(20, twips(pitch)))
+	var tabs strings.Builder
+	tab := func(kind string, at float64) {
+		fmt.Fprintf(&tabs, `<w:tab w:val="%s" w:pos="%d"/>`, kind, twips(at-left))
+	}
+	indent := ""
+	switch {
+	case exact:
+		for _, p := range ps[1:] {
+			tab("left", p.L)
+		}
+		indent = fmt.Sprintf(`<w:ind w:left="%d" w:right="%d"/>`, twips(ps[0].L-left), twips(min(0, max(right-l.R-6, 6-s.Margin.R))))
+	case slices.ContainsFunc(ps, func(p *layout.Item) bool { return place(p) == 1 }):
+		tab("center", middle)
+		tab("right", right)
+	default: // without anything in the middle, long text on the right needs its place
+		first = 2
+		tab("right", right)
+	}
+	if tabs.Len() > 0 {
+		x.printf(`<w:tabs>%s</w:tabs>`, tabs.String())
+	}
+	x.printf(`<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/>%s</w:pPr>`, max(20, twips(pitch)), indent)
 	at := 0
 	for i, p := range ps {
 		stop := place(p)
-		if stop <= at && i > 0 {
-			x.out.WriteString(`<w:r><w:t xml:space="preserve">   </w:t></w:r>`)
+		if exact {
+			first, stop = 0, i
 		}
 		for ; at < stop; at++ {
 			if at+1 >= first {

@@ -54,6 +54,11 @@ func (w *walker) object(obj uint64, m geom.Matrix, depth int) {
 			return
 		}
 		inner := in.OutMatrix().Then(m)
+		if opacity := w.opacity(obj); opacity <= invisible {
+			return
+		} else if box, ok := w.bounds(obj, m); ok && opacity < 250 { // its parts are found in their full colours
+			w.sheet.Lost = append(w.sheet.Lost, box)
+		}
 		for i := range in.Int("FPDFFormObj_CountObjects", obj) {
 			if in.Err != nil || w.objects > maxObjects {
 				return
@@ -76,6 +81,18 @@ func (w *walker) bounds(obj uint64, m geom.Matrix) (geom.Rect, bool) {
 	return visible, visible.R >= visible.L && visible.B >= visible.T
 }
 
+// invisible is an opacity of 255 that nobody sees.
+const invisible = 8
+
+// opacity returns the opacity of an object, from 0 to 255.
+func (w *walker) opacity(obj uint64) int {
+	in := w.x.In
+	if !in.Ok("FPDFPageObj_GetFillColor", obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
+		return 255
+	}
+	return in.OutInt(3) & 255
+}
+
 // colour returns a colour of an object; ok is false if the colour is invisible,
 // or not a single one.
 func (w *walker) colour(function string, obj uint64, m geom.Matrix) (c uint32, ok bool) {
@@ -91,7 +108,7 @@ func (w *walker) colour(function string, obj uint64, m geom.Matrix) (c uint32, o
 		v := uint32(in.OutInt(i) & 255)
 		c = c<<8 | (v*over+255*(255-over))/255
 	}
-	return c, over > 8
+	return c, over > invisible
 }
 
 type vertex struct{ x, y float64 }
