@@ -36,22 +36,3 @@ func TestPython(t *testing.T) {
 		t.Error(out)
 	}
 }
-
-// The types in the repository know every action of a server with all engines, alone and as a step.
-func TestTypesKnowEveryAction(t *testing.T) {
-	t.Parallel()
-	_, doc := document(t, "/openapi-3.0.json")
-	python := string(systest.ReadFile(t, "python/src/filewright/types.py"))
-	typescript := string(systest.ReadFile(t, "typescript/src/api.ts"))
-	for name := range doc["components"].(map[string]any)["schemas"].(map[string]any) {
-		if !strings.HasPrefix(name, "Do") && !strings.HasPrefix(name, "Step") || strings.HasPrefix(name, "Download") || strings.HasPrefix(name, "Document") {
-			continue
-		}
-		if !strings.Contains(python, "class "+name+"(TypedDict)") && !strings.Contains(python, "\n"+name+": TypeAlias") {
-			t.Errorf("types.py lacks %s; docs/clients.md says how to generate it", name)
-		}
-		if !strings.Contains(typescript, "        "+name+": ") {
-			t.Errorf("api.ts lacks %s; docs/clients.md says how to generate it", name)
-		}
-	}
-}

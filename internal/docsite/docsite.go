@@ -66,29 +66,10 @@ type file struct {
 
 // New renders the Markdown files of source. The search also finds the entries of other.
 func New(source fs.FS, other []Entry) (*Site, error) {
-	pages := make(map[string]*page)
 	s := &Site{files: make(map[string]file)}
-	err := fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := fs.ReadFile(source, name)
-		if err != nil {
-			return err
-		}
-		switch path.Ext(name) {
-		case ".md":
-			pages[name], err = render(name, b)
-		case ".png":
-			s.add(Path+"/"+name, "image/png", b)
-		}
-		return err
-	})
+	pages, err := s.read(source)
 	if err != nil {
-		return nil, fmt.Errorf("docsite: %w", err)
-	}
-	if err := check(pages, s.files); err != nil {
-		return nil, fmt.Errorf("docsite: %w", err)
+		return nil, err
 	}
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
@@ -127,6 +108,41 @@ func New(source fs.FS, other []Entry) (*Site, error) {
 	s.add(Path+"/site.css", "text/css; charset=utf-8", style)
 	s.add(Path+"/site.js", "text/javascript; charset=utf-8", script)
 	return s, nil
+}
+
+// Check returns an error if a link of a page leads nowhere, or if the home page lacks a page.
+func Check(source fs.FS) error {
+	s := &Site{files: make(map[string]file)}
+	pages, err := s.read(source)
+	if err != nil {
+		return err
+	}
+	return check(pages, s.files)
+}
+
+// read renders the pages of source, by name, and adds its pictures to the site.
+func (s *Site) read(source fs.FS) (map[string]*page, error) {
+	pages := make(map[string]*page)
+	err := fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(source, name)
+		if err != nil {
+			return err
+		}
+		switch path.Ext(name) {
+		case ".md":
+			pages[name], err = render(name, b)
+		case ".png":
+			s.add(Path+"/"+name, "image/png", b)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("docsite: %w", err)
+	}
+	return pages, nil
 }
 
 func (s *Site) add(url, kind string, content []byte) {
@@ -243,7 +259,7 @@ func neighbours(nav []group, url string) (back, next *link) {
 	return back, next
 }
 
-// check returns an error if a link leads nowhere, or if the navigation lacks a page.
+// check is Check for rendered pages.
 func check(pages map[string]*page, files map[string]file) error {
 	known := make(map[string]*page)
 	for _, p := range pages {

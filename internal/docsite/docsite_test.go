@@ -56,7 +56,10 @@ func TestBadLinks(t *testing.T) {
 	page := func(text string) fs.FS {
 		return fstest.MapFS{"index.md": {Data: []byte("# Home\n\n## Start\n\n- [A](a.md)\n- [API](/docs/api)\n")}, "a.md": {Data: []byte(text)}}
 	}
-	if _, err := New(page("# A\n\n[x](index.md#start) [y](#z) [i](/docs/api#do)\n\n## Z\n"), nil); err != nil {
+	if err := Check(docs.Files); err != nil {
+		t.Error(err)
+	}
+	if err := Check(page("# A\n\n[x](index.md#start) [y](#z) [i](/docs/api#do)\n\n## Z\n")); err != nil {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
@@ -65,12 +68,12 @@ func TestBadLinks(t *testing.T) {
 		"# A\n\n[x](index.md#b)\n":       "no section /docs#b",
 		"# A\n\n![x](images/none.png)\n": "no page /docs/images/none.png",
 	} {
-		if _, err := New(page(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Check(page(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	lost := fstest.MapFS{"index.md": {Data: []byte("# Home\n")}, "a.md": {Data: []byte("# A\n")}}
-	if _, err := New(lost, nil); err == nil || !strings.Contains(err.Error(), "no link on the home page") {
+	if err := Check(lost); err == nil || !strings.Contains(err.Error(), "no link on the home page") {
 		t.Error(err)
 	}
 }

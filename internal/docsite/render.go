@@ -120,7 +120,7 @@ func (p *page) read(doc ast.Node, source []byte, name string) error {
 func (p *page) group(title string, list ast.Node, source []byte) {
 	g := group{Title: title}
 	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
-		ast.Walk(item, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		_ = ast.Walk(item, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 			if l, ok := n.(*ast.Link); ok && entering {
 				url := string(l.Destination)
 				if strings.HasSuffix(url, ".md") {
@@ -181,7 +181,7 @@ func (p *page) errors() (all []link) {
 // plain returns the text of a node without markup.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
-	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n := n.(type) {
 		case *ast.Text:
 			if entering {
@@ -262,8 +262,8 @@ func code(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkS
 	}
 	block := n.(*ast.FencedCodeBlock)
 	fmt.Fprintf(w, `<div class="code"><pre tabindex="0"><code data-language="%s">`, util.EscapeHTML(block.Language(source)))
-	w.Write(util.EscapeHTML(block.Lines().Value(source)))
-	w.WriteString("</code></pre></div>\n")
+	_, _ = w.Write(util.EscapeHTML(block.Lines().Value(source)))
+	_, _ = w.WriteString("</code></pre></div>\n")
 	return ast.WalkSkipChildren, nil
 }
 
@@ -273,9 +273,9 @@ func comment(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.Wa
 	if entering {
 		switch strings.TrimSpace(string(n.Lines().Value(source))) {
 		case "<!-- tabs -->":
-			w.WriteString("<div class=\"tabs\">\n")
+			_, _ = w.WriteString("<div class=\"tabs\">\n")
 		case "<!-- /tabs -->":
-			w.WriteString("</div>\n")
+			_, _ = w.WriteString("</div>\n")
 		}
 	}
 	return ast.WalkSkipChildren, nil
@@ -284,9 +284,9 @@ func comment(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.Wa
 // table encloses a table in a box that scrolls.
 func table(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
-		w.WriteString("<div class=\"scroll\" tabindex=\"0\"><table>\n")
+		_, _ = w.WriteString("<div class=\"scroll\" tabindex=\"0\"><table>\n")
 	} else {
-		w.WriteString("</table></div>\n")
+		_, _ = w.WriteString("</table></div>\n")
 	}
 	return ast.WalkContinue, nil
 }
@@ -299,11 +299,11 @@ func cell(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus
 	}
 	switch {
 	case !entering:
-		w.WriteString("</" + tag + ">\n")
+		_, _ = w.WriteString("</" + tag + ">\n")
 	case tag == "th":
-		w.WriteString(`<th scope="col">`)
+		_, _ = w.WriteString(`<th scope="col">`)
 	default:
-		w.WriteString("<td>")
+		_, _ = w.WriteString("<td>")
 	}
 	return ast.WalkContinue, nil
 }
