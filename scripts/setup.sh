@@ -91,6 +91,9 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want chromium whole_browser
 	want nodejs command -v node
 	want npm command -v npm
+	# The tests run the PHP program of the quickstart (16 MB).
+	want php-cli command -v php
+	packages php-curl
 	# Tests start their own servers, without a system service.
 	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
 	want postgresql postgres
