@@ -317,12 +317,14 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	if a.imports != nil {
 		api.Extensions = append(api.Extensions, a.imports.Extension)
+		api.Collectors = append(api.Collectors, a.imports.Collectors()...)
 	}
 	if a.deliveries, err = a.newDeliveries(cfg, &api); err != nil {
 		return err
 	}
 	if a.deliveries != nil {
 		api.Extensions = append(api.Extensions, a.deliveries.Extension)
+		api.Collectors = append(api.Collectors, a.deliveries.Collectors()...)
 		api.OnFinal = a.deliveries.Ended
 	}
 	if a.hooks != nil {
@@ -354,6 +356,7 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 		return err
 	}
 	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
+	api.OnFinal = remote.Hasten(a.db.Transfers(), a.log) // servers that run no deliveries end operations too
 	a.workers = newWorkers()
 	api.Collectors = append(api.Collectors, a.workers)
 	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, OverflowWait: max(0, api.Limits.OverflowWait), Log: a.log})

@@ -2,6 +2,7 @@ package pdfops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdfa"
 	"github.com/filewright/filewright/fileops/raster"
@@ -25,7 +27,7 @@ import (
 //     and tags as they are. Otherwise Ghostscript writes the pages again: it embeds fonts, converts
 //     colours to RGB and, for 1b, makes transparent parts opaque. Without Ghostscript such files fail.
 //   - pdfua: the file claims to conform to PDF/UA-1. It fails if the tags of the file have a defect that
-//     a program can find.
+//     a program can find. A file without a title gets its name as title.
 //
 // Every result is checked, and pages are compared with those before. Scripts, forbidden actions and
 // hidden annotations are left out, as are attachments, except with 3b.
@@ -64,6 +66,7 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 		defer d.Close()
 	}
 	if want.UA {
+		nameDocument(job, d)
 		pdfa.PrepareUA(d, pages)
 		if reasons := pdfa.CheckUA(d, pages); len(reasons) > 0 {
 			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file cannot claim to conform to PDF/UA-1: %s", joined(reasons))
@@ -71,9 +74,7 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 	}
 	pdfa.Claim(d, want)
 	d.Version = map[int]string{1: "1.4"}[want.Part]
-	if d.Version == "" {
-		d.Version = "1.7"
-	}
+	d.Version = cmp.Or(d.Version, "1.7")
 	var after bytes.Buffer
 	if err := d.Write(&after, want.Part == 1, nil); err != nil {
 		return err
@@ -86,6 +87,19 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	return job.Write(job.Input().Name(), func(w io.Writer) error { _, err := w.Write(after.Bytes()); return err })
+}
+
+// nameDocument gives a document without a title that of its file, because PDF/UA requires one.
+func nameDocument(job *fileops.Job, d *pdf.Document) {
+	info := d.Dict(pdf.Ref(d.Info))
+	if strings.TrimSpace(pdf.Unicode(d.Text(info["Title"]))) != "" {
+		return
+	}
+	if info == nil {
+		info = types.Dict{}
+		d.Info = d.Add(info).ObjectNumber.Value()
+	}
+	info["Title"] = pdf.TextString(format.Base(job.Input().Name()))
 }
 
 // claimedPart returns the part of PDF/A that a document claims to conform to, or 0.

@@ -198,6 +198,10 @@ func TestAccessible(t *testing.T) {
 	if said := shell(t, "pdfinfo", "-meta", save(t, f)); !strings.Contains(said, "<pdfuaid:part>1</pdfuaid:part>") {
 		t.Errorf("no claim: %s", said)
 	}
+	named := run(t, pdfops.ConvertArchival(), args, pdf("Report 7.pdf", accessible("/Lang(en)", tagged)))
+	if title := metadataOf(t, named)["XMP-dc:Title"]; title != "Report 7" {
+		t.Errorf("title %v", title)
+	}
 	both := run(t, pdfops.ConvertArchival(), fileops.Args{"convert_to": "pdf", "pdfua": true, "pdfa": "2b"}, f)
 	if said := shell(t, "pdfinfo", "-meta", save(t, both)); !strings.Contains(said, "<pdfuaid:part>1<") || !strings.Contains(said, "<pdfaid:part>2<") || !strings.Contains(said, "pdfaSchema:namespaceURI") {
 		t.Errorf("no claims: %s", said)
@@ -205,7 +209,6 @@ func TestAccessible(t *testing.T) {
 	for want, in := range map[string]*fileops.File{
 		"no tags":              pdf("a.pdf", painted("/Lang(en)", "", tagged)),
 		"no language":          title(accessible("", tagged)),
-		"no title":             pdf("a.pdf", accessible("/Lang(en)", tagged)),
 		"content without tags": title(accessible("/Lang(en)", tagged+" 0 0 9 9 re f")),
 	} {
 		if message := fails(t, fileops.ErrUnsupportedInput, pdfops.ConvertArchival(), args, in); !strings.Contains(message, want) {

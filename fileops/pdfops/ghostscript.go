@@ -30,6 +30,9 @@ func (t Tools) FromPostScript() fileops.Action {
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.PS}, Params: fileops.Schema{fileops.Enum("convert_to", "Extension of the result.", "pdf")}}},
 	}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		if cut, err := cutShort(job.Input()); cut || err != nil {
+			return errors.Join(err, fileops.Fail(fileops.ErrCorruptInput, nil, "the file ends early"))
+		}
 		in, err := job.Path(job.Input())
 		if err != nil {
 			return err
@@ -57,6 +60,33 @@ func (t Tools) FromPostScript() fileops.Action {
 		}
 		return job.Write(fileops.ResultName(job.Input(), format.PDF), func(w io.Writer) error { _, err := w.Write(data); return err })
 	})
+}
+
+// cutShort reports whether a PostScript file that has the structure comments of Adobe (PLRM, appendix G)
+// ends without any of the words that end such a file. Ghostscript would draw the part that is there.
+func cutShort(f *fileops.File) (bool, error) {
+	const near = 4 << 10
+	r := f.Reader()
+	head := make([]byte, min(near, f.Size()))
+	if _, err := io.ReadFull(r, head); err != nil {
+		return false, err
+	}
+	if !bytes.HasPrefix(head, []byte("%!PS-Adobe")) || !bytes.Contains(head, []byte("%%EndComments")) {
+		return false, nil
+	}
+	if _, err := r.Seek(-int64(len(head)), io.SeekEnd); err != nil {
+		return false, err
+	}
+	tail := head
+	if _, err := io.ReadFull(r, tail); err != nil {
+		return false, err
+	}
+	for _, word := range []string{"%%EOF", "%%Trailer", "showpage", "grestore", "restore", "\nend"} {
+		if bytes.Contains(tail, []byte(word)) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // redrawn makes Ghostscript write the pages of a document again, for a part of PDF/A.

@@ -11,6 +11,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 	"github.com/filewright/filewright/internal/report"
+	"github.com/filewright/filewright/internal/xmp"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
@@ -55,6 +56,12 @@ func describe(r *report.Report, d *pdf.Document, pages []pdf.Page) {
 	r.SetTime("created", text(info["CreationDate"]))
 	r.SetTime("modified", text(info["ModDate"]))
 	catalog := d.Catalog()
+	r.Set("trapped", d.Name(info["Trapped"]))
+	if s := d.Stream(catalog["Metadata"]); s != nil {
+		packet, _ := pdf.Decode(s) // without it, the report lacks only these
+		r.Set("copyright", xmp.Value(packet, xmp.DublinCore, "rights"))
+		r.Set("marked", xmp.Value(packet, xmp.Rights, "Marked"))
+	}
 	out := &report.PDF{
 		Version: d.Version, Pages: len(pages), Signed: d.Signed(), Language: text(catalog["Lang"]), Fonts: fontsOf(d),
 		Tagged: d.Boolean(d.Dict(catalog["MarkInfo"])["Marked"]),

@@ -2,10 +2,12 @@ package pdfops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/filewright/filewright/fileops"
@@ -28,6 +30,26 @@ var infoFields = map[string]infoField{
 	"keywords": {"Keywords", xmp.PDF, "Keywords", ""},
 	"creator":  {"Creator", xmp.Basic, "CreatorTool", ""},
 	"producer": {"Producer", xmp.PDF, "Producer", ""},
+	"created":  {"CreationDate", xmp.Basic, "CreateDate", ""},
+	"modified": {"ModDate", xmp.Basic, "ModifyDate", ""},
+	"trapped":  {"Trapped", xmp.PDF, "Trapped", ""},
+
+	// These are in the packet only.
+	"copyright": {"", xmp.DublinCore, "rights", "Alt"},
+	"marked":    {"", xmp.Rights, "Marked", ""},
+}
+
+// fieldVersion is the field for the version of the format, which is in neither.
+const fieldVersion = "pdf_version"
+
+// versions are the values of fieldVersion.
+var versions = []string{"1.4", "1.5", "1.6", "1.7", "2.0"}
+
+// fieldNames returns the names of the fields that can be set.
+func fieldNames() []string {
+	names := append(slices.Collect(maps.Keys(infoFields)), fieldVersion)
+	slices.Sort(names)
+	return names
 }
 
 // infoAliases are the names of these fields in other families of files.
@@ -39,15 +61,17 @@ const removeAll = "all"
 // Metadata returns the action "metadata" for PDF files. The content stays.
 //
 //   - set: an object with title, author, subject, keywords, creator (the program of the original)
-//     or producer. Each value is a string; author and keywords may also be lists. description and
-//     software stand for subject and creator.
+//     or producer, created and modified (times as in RFC 3339), copyright, marked (whether rights are
+//     claimed: true or false), trapped (true, false or unknown) and pdf_version, which is only raised.
+//     Each value is a string; author and keywords may also be lists. description and software stand
+//     for subject and creator.
 //   - remove: names of fields, or "all" for these, dates, fields of programs, and all XMP packets,
 //     also those of pictures and fonts. Removal comes first.
 //
 // The information dictionary and the XMP packet of the document agree afterwards. A file that loses
 // its packet no longer claims to conform to PDF/A; a warning says so. The result is not encrypted.
 func (t Tools) Metadata() fileops.Action {
-	names := slices.Sorted(maps.Keys(infoFields))
+	names := fieldNames()
 	spec := t.pageSpec("metadata", "Changes the metadata of PDF files and keeps the content.",
 		fileops.Param{Name: "set", Type: fileops.Object, Min: 1, Max: 20, Doc: "Values by field: " + strings.Join(names, ", ") + "."},
 		fileops.Param{Name: "remove", Type: fileops.List, Min: 1, Max: 20, Doc: "Fields to remove, or all."},
@@ -87,13 +111,13 @@ type infoEdit map[string][]string
 // first.
 func infoEditOf(params fileops.Params) (edit infoEdit, all bool, err error) {
 	edit = make(infoEdit)
-	known := slices.Sorted(maps.Keys(infoFields))
+	known := fieldNames()
 	field := func(name string) (string, bool) {
 		name = strings.ToLower(name)
 		if alias, ok := infoAliases[name]; ok {
 			name = alias
 		}
-		return name, infoFields[name].key != ""
+		return name, slices.Contains(known, name)
 	}
 	for _, given := range params.List("remove") {
 		name, ok := field(given)
@@ -142,23 +166,70 @@ func infoEditOf(params fileops.Params) (edit infoEdit, all bool, err error) {
 		if size == 0 || size > longest {
 			return nil, false, bad(fmt.Sprintf("must have 1 to %d bytes", longest))
 		}
+		if values[0], err = fieldValue(name, values[0]); err != nil {
+			return nil, false, bad(err.Error())
+		}
 		edit[name] = values
 	}
 	return edit, all, nil
 }
 
-// apply changes the information dictionary of a document, and its XMP packet if it has one.
+// fieldValue returns the value of a field in the form that edits have: times as in RFC 3339, and the
+// words of PDF.
+func fieldValue(name, v string) (string, error) {
+	word := func(allowed ...string) (string, error) {
+		for _, w := range allowed {
+			if strings.EqualFold(v, w) {
+				return w, nil
+			}
+		}
+		return "", errors.New("must be one of " + strings.Join(allowed, ", "))
+	}
+	switch name {
+	case "created", "modified":
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02", "2006:01:02 15:04:05Z07:00", "2006:01:02 15:04:05"} { // the last two are those of EXIF
+			if t, err := time.Parse(layout, v); err == nil && t.Year() > 0 {
+				return t.Format(time.RFC3339), nil
+			}
+		}
+		return "", errors.New("must be a time such as 2006-01-02T15:04:05Z")
+	case "marked":
+		return word("True", "False")
+	case "trapped":
+		return word("True", "False", "Unknown")
+	case fieldVersion:
+		return word(versions...)
+	}
+	return v, nil
+}
+
+// apply changes the information dictionary of a document, and its XMP packet. A document without a
+// packet gets one if a field is only in packets.
 func (e infoEdit) apply(d *pdf.Document) {
 	info := d.Dict(pdf.Ref(d.Info))
 	if info == nil {
 		info = types.Dict{}
 	}
 	var properties []xmp.Property
+	packetOnly := false
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		f, values := infoFields[name], e[name]
-		if len(values) == 0 {
+		switch {
+		case name == fieldVersion:
+			if len(values) > 0 {
+				d.Version = max(d.Version, values[0])
+			}
+			continue
+		case f.key == "":
+			packetOnly = packetOnly || len(values) > 0
+		case len(values) == 0:
 			delete(info, f.key)
-		} else {
+		case name == "created" || name == "modified":
+			t, _ := time.Parse(time.RFC3339, values[0]) // checked before
+			info[f.key] = types.StringLiteral(pdf.DateString(t))
+		case name == "trapped":
+			info[f.key] = types.Name(values[0])
+		default:
 			info[f.key] = pdf.TextString(strings.Join(values, ", "))
 		}
 		properties = append(properties, xmp.Property{Space: f.space, Name: f.name, List: f.list, Values: values})
@@ -168,7 +239,17 @@ func (e infoEdit) apply(d *pdf.Document) {
 	}
 	s := d.Stream(d.Catalog()["Metadata"])
 	if s == nil {
-		return
+		if !packetOnly {
+			return
+		}
+		for name, f := range infoFields { // the packet must agree with what the dictionary has already
+			if text := pdf.Unicode(d.Text(info[f.key])); e[name] == nil && text != "" && name != "created" && name != "modified" {
+				properties = append(properties, xmp.Property{Space: f.space, Name: f.name, List: f.list, Values: []string{text}})
+			}
+		}
+		ref := d.AddStream(types.Dict{"Type": types.Name("Metadata"), "Subtype": types.Name("XML")}, nil)
+		d.Catalog()["Metadata"] = ref
+		s = d.Stream(ref)
 	}
 	// A packet that cannot be read is replaced.
 	packet, _ := pdf.Decode(s)

@@ -120,3 +120,38 @@ func TestMetadataParameters(t *testing.T) {
 		}
 	}
 }
+
+// Times, rights and trapping are in the dictionary or the packet as other programs write them, also in a
+// file that had no packet. The report of inspect has them.
+func TestMoreMetadata(t *testing.T) {
+	t.Parallel()
+	set := map[string]any{"created": "2006-09-18T16:27:50-04:00", "modified": "2007:01:02 03:04:05", "copyright": "© Ann & Co", "marked": "true", "trapped": "unknown", "pdf_version": "1.7"}
+	in := run(t, pdfops.Metadata(), fileops.Args{"set": map[string]any{"title": "Kept"}}, pdf("a.pdf", simple("text")))
+	for _, f := range []*fileops.File{run(t, pdfops.Metadata(), fileops.Args{"set": set}, in), described(t, set)} {
+		sound(t, f)
+		got := metadataOf(t, f)
+		for key, want := range map[string]any{
+			"PDF:CreateDate": "2006:09:18 16:27:50-04:00", "PDF:ModifyDate": "2007:01:02 03:04:05Z", "XMP-dc:Rights": "© Ann & Co", "XMP-xmpRights:Marked": true,
+			"PDF:Trapped": "Unknown", "PDF:PDFVersion": 1.7, "XMP-xmp:CreateDate": "2006:09:18 16:27:50-04:00",
+		} {
+			if got[key] != want {
+				t.Errorf("%s is %v, want %v", key, got[key], want)
+			}
+		}
+	}
+	f := run(t, pdfops.Metadata(), fileops.Args{"set": set}, in)
+	if got := metadataOf(t, f)["XMP-dc:Title"]; got != "Kept" {
+		t.Errorf("the title in the new packet is %v", got)
+	}
+	var report struct{ Metadata map[string]string }
+	systest.NoError(t, json.Unmarshal(content(t, run(t, pdfops.Tools{}.Inspect(), nil, f)), &report))
+	if m := report.Metadata; m["copyright"] != "© Ann & Co" || m["marked"] != "True" || m["trapped"] != "Unknown" || m["created"] != "2006-09-18T16:27:50-04:00" {
+		t.Errorf("the report has %v", m)
+	}
+	for name, value := range map[string]string{"created": "yesterday", "marked": "perhaps", "trapped": "x", "pdf_version": "3.0"} {
+		var param *fileops.ParamError
+		if _, err := try(t.Context(), t, pdfops.Metadata(), fileops.Args{"set": map[string]any{name: value}}, in); !errors.As(err, &param) {
+			t.Errorf("%s = %s: %v", name, value, err)
+		}
+	}
+}

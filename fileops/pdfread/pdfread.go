@@ -71,6 +71,7 @@
 package pdfread
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -169,24 +170,14 @@ type Engine struct {
 
 // New returns an engine. pdfium is compiled on first use.
 func New(_ context.Context, o Options) (*Engine, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.FontDirs == nil {
 		o.FontDirs = systemFonts()
 	}
-	if o.Instances <= 0 {
-		o.Instances = runtime.GOMAXPROCS(0)
-	}
-	if o.PageTimeout <= 0 {
-		o.PageTimeout = time.Minute
-	}
-	if o.MaxPages <= 0 {
-		o.MaxPages = maxPages
-	}
-	if o.MaxPixels <= 0 {
-		o.MaxPixels = maxPixels
-	}
+	o.Instances = cmp.Or(max(o.Instances, 0), runtime.GOMAXPROCS(0))
+	o.PageTimeout = cmp.Or(max(o.PageTimeout, 0), time.Minute)
+	o.MaxPages = cmp.Or(max(o.MaxPages, 0), maxPages)
+	o.MaxPixels = cmp.Or(max(o.MaxPixels, 0), maxPixels)
 	pool, err := pdfium.NewPool(o.CacheDir, o.FontDirs, o.Instances, o.Log)
 	if err != nil {
 		return nil, fileops.Missing(dependency(), fmt.Errorf("pdfread: %w", err))

@@ -27,9 +27,10 @@ type page struct {
 	// check requires the first picture to load, because it is the document.
 	check bool
 
-	media   string     // of the style: "" for print, or "screen"
-	scripts *scripting // how its scripts run; nil if they do not run
-	shot    *shot      // the picture to take of it; nil: it is printed
+	media    string     // of the style: "" for print, or "screen"
+	features []feature  // media features of the style
+	scripts  *scripting // how its scripts run; nil if they do not run
+	shot     *shot      // the picture to take of it; nil: it is printed
 
 	// lost is called with what the page does not show, at least once. It may be nil.
 	lost func(losses)
@@ -46,7 +47,7 @@ var conversions = []struct {
 }{
 	{
 		[]format.Format{format.HTML},
-		append(parameters("takes what the style of the page says (@page), else a4", "takes that of the style, else portrait", pageMargin), scriptParameters()...),
+		append(parameters("takes what the style of the page says (@page), else a4", "takes that of the style, else portrait", pageMargin), append(scriptParameters(), singlePage())...),
 		(*Engine).htmlPage,
 	},
 	{[]format.Format{format.MD}, parameters("is a4", "is portrait", textMargin), (*Engine).markdownPage},
@@ -160,7 +161,11 @@ func (e *Engine) htmlPage(_ context.Context, job *fileops.Job, in []byte) (page,
 	if p.Get("media") == screen {
 		pg.media = screen
 	}
+	pg.layout.single = p.Bool("single_page")
 	var err error
+	if pg.features, err = mediaFeatures(p); err != nil {
+		return page{}, err
+	}
 	pg.scripts, err = newScripts(job, e.pool.opts.ScriptTime)
 	return pg, err
 }

@@ -75,6 +75,11 @@ func parameters(sizeDoc, orientationDoc string, margin float64) fileops.Schema {
 	}
 }
 
+// singlePage returns the parameter of web pages that puts all content on one page.
+func singlePage() fileops.Param {
+	return fileops.Param{Name: "single_page", Doc: "Whether the result has one page, as high as the content, up to 5 m.", Type: fileops.Boolean, Default: false}
+}
+
 // drawingParameters returns the parameters that make sense for one drawing.
 func drawingParameters(all fileops.Schema) fileops.Schema {
 	return slices.DeleteFunc(all, func(p fileops.Param) bool {
@@ -99,6 +104,7 @@ type layout struct {
 	plain   bool   // without tags and bookmarks
 	flat    bool   // without bookmarks
 	pages   string // list of pages; "" means all
+	single  bool   // all content on one page
 }
 
 // sides are lengths in points.

@@ -197,8 +197,8 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		}
 	}
 	progress(0.2)
-	if pg.media != "" {
-		if err := s.call(ctx, "Emulation.setEmulatedMedia", params{"media": pg.media}, nil); err != nil {
+	if pg.media != "" || len(pg.features) > 0 {
+		if err := s.call(ctx, "Emulation.setEmulatedMedia", emulated(pg.media, pg.features), nil); err != nil {
 			return err
 		}
 	}
@@ -218,6 +218,11 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		return s.capture(ctx, pg.shot, path, pg.most)
 	}
 	p := pg.layout.params()
+	if pg.layout.single {
+		if err := s.onOnePage(ctx, pg, &p); err != nil {
+			return err
+		}
+	}
 	if err := s.toFile(ctx, p, path, pg.most); err != nil || pg.layout.pages == "" {
 		return err
 	}
@@ -230,6 +235,78 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		return err
 	}
 	return s.toFile(ctx, p, path, pg.most)
+}
+
+// emulated returns the parameters that set the media type and features of a page.
+func emulated(media string, features []feature) params {
+	p := params{"media": media}
+	if len(features) > 0 {
+		p["features"] = features
+	}
+	return p
+}
+
+// onOnePage makes the paper as high as the page, which is laid out in the width between the margins.
+func (s *session) onOnePage(ctx context.Context, pg page, p *printParams) error {
+	const (
+		tallest = 200.0 // inches of a page (ISO 32000-1, annex C)
+		reserve = 1.0   // CSS pixels, for lengths that are rounded
+	)
+	width := (p.PaperWidth - p.MarginLeft - p.MarginRight) * pixelsPerInch / p.Scale
+	if width < 1 {
+		return fileops.Fail(fileops.ErrEngine, nil, "the document could not be printed; perhaps its pages have no room for anything")
+	}
+	metrics := params{"width": int(width), "height": int(p.PaperHeight * pixelsPerInch), "deviceScaleFactor": 1, "mobile": false}
+	if err := s.call(ctx, "Emulation.setDeviceMetricsOverride", metrics, nil); err != nil {
+		return err
+	}
+	media := pg.media
+	if media == "" {
+		media = "print"
+	}
+	if err := s.call(ctx, "Emulation.setEmulatedMedia", emulated(media, pg.features), nil); err != nil {
+		return err
+	}
+	call := params{
+		"expression": `(() => {
+			const style = document.createElement("style");
+			style.textContent = "* { break-before: auto !important; break-after: auto !important; break-inside: auto !important }";
+			document.documentElement.append(style);
+			const body = document.body, margin = body ? getComputedStyle(body) : null;
+			return Math.max(document.documentElement.getBoundingClientRect().height, body ? body.getBoundingClientRect().height + parseFloat(margin.marginTop) + parseFloat(margin.marginBottom) : 0, body ? body.scrollHeight : 0);
+		})()`,
+		"returnByValue": true,
+	}
+	var seen struct {
+		Result struct {
+			Value float64 `json:"value"`
+		} `json:"result"`
+	}
+	if pg.scripts != nil { // the page may have changed its own functions
+		var err error
+		if call["contextId"], err = s.ownWorld(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.call(ctx, "Runtime.evaluate", call, &seen); err != nil {
+		return err
+	}
+	height := (seen.Result.Value+reserve)*p.Scale/pixelsPerInch + p.MarginTop + p.MarginBottom
+	const lowest = 0.1 // inches between the margins
+	p.PaperHeight = min(max(height, p.MarginTop+p.MarginBottom+lowest), tallest)
+	// The style of the document may set another size, which decides where pages end.
+	rule, err := json.Marshal(fmt.Sprintf("@page { size: %.4fin %.4fin !important; margin: %.4fin %.4fin %.4fin %.4fin !important }",
+		p.PaperWidth, p.PaperHeight, p.MarginTop, p.MarginRight, p.MarginBottom, p.MarginLeft))
+	if err != nil {
+		return err
+	}
+	call["expression"] = `(() => {
+		const style = document.createElement("style");
+		style.textContent = ` + string(rule) + `;
+		document.documentElement.append(style);
+		return 0;
+	})()`
+	return s.call(ctx, "Runtime.evaluate", call, nil)
 }
 
 // load shows the page and waits until it is complete, and until its scripts are done.

@@ -38,6 +38,41 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// single_page puts all content on one page, as high as the content, whatever breaks the style asks for.
+func TestSinglePage(t *testing.T) {
+	t.Parallel()
+	path := convert(t, "a.html", pagesOf+`<style>@page { size: a5 }</style><p style="height:2000px">tall</p><p>end</p>`, fileops.Args{"single_page": true, "margin": 0})
+	if got := info(t, path, "Pages"); got != "1" {
+		t.Errorf("%s pages", got)
+	}
+	if got := words(t, path); got != "One Two Three Four Five tall end" {
+		t.Errorf("text %q", got)
+	}
+	var width, height float64
+	if _, err := fmt.Sscanf(info(t, path, "Page size"), "%f x %f", &width, &height); err != nil || height < 1500 || height > 2500 || width > 600 {
+		t.Errorf("size %v × %v: %v", width, height, err)
+	}
+	if got := info(t, convert(t, "a.html", "<p>short</p>", fileops.Args{"single_page": true}), "Pages"); got != "1" {
+		t.Errorf("%s pages of a short text", got)
+	}
+}
+
+// The style of a page can query media features.
+func TestMediaFeatures(t *testing.T) {
+	t.Parallel()
+	const in = `<style>b { display: none } @media (prefers-reduced-motion: reduce) { b { display: inline } }</style>text <b>still</b>`
+	if got := words(t, convert(t, "a.html", in, nil)); got != "text" {
+		t.Errorf("text %q", got)
+	}
+	if got := words(t, convert(t, "a.html", in, fileops.Args{"media_features": map[string]any{"prefers-reduced-motion": "reduce"}})); got != "text still" {
+		t.Errorf("text %q", got)
+	}
+	var param *fileops.ParamError
+	if _, err := try(t, shared.Convert(), "a.html", in, fileops.Args{"media_features": map[string]any{"prefers-reduced-motion": 1.0}}); !errors.As(err, &param) {
+		t.Errorf("a number as value: %v", err)
+	}
+}
+
 func TestHeaderAndFooter(t *testing.T) {
 	t.Parallel()
 	path := convert(t, "a.html", pagesOf, fileops.Args{

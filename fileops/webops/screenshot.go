@@ -70,6 +70,9 @@ func (e *Engine) screenshot(ctx context.Context, job *fileops.Job) error {
 			density: p.Float("density"), quality: cmp.Or(p.Int("quality"), 90), clear: p.Bool("transparent") && to != format.JPG,
 		},
 	}
+	if pg.features, err = mediaFeatures(p); err != nil {
+		return err
+	}
 	if pg.scripts, err = newScripts(job, e.pool.opts.ScriptTime); err != nil {
 		return err
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -24,6 +27,7 @@ const (
 func scriptParameters() fileops.Schema {
 	all := fileops.Schema{
 		{Name: "media", Doc: "Style of the page: print, or what a screen shows.", Enum: []string{"print", screen}, Default: "print"},
+		{Name: "media_features", Type: fileops.Object, Min: 1, Max: 20, Doc: `Values of media features that the style may query, such as {"prefers-color-scheme": "dark"}.`},
 		{Name: "javascript", Type: fileops.Boolean, Default: false, Doc: "Whether the scripts in the page run before it is printed. They have no network and a limited time."},
 		{Name: "wait_for_selector", Min: 1, Max: 1000, Doc: "CSS selector of an element; the page is printed when its scripts have made it. Needs javascript."},
 		{Name: "wait_for_expression", Min: 1, Max: 4000, Doc: "JavaScript expression; the page is printed when it is true. Needs javascript."},
@@ -33,6 +37,26 @@ func scriptParameters() fileops.Schema {
 		all[i].Scope = fileops.ScopeInput
 	}
 	return all
+}
+
+// A feature is a media feature and its value (Media Queries Level 5).
+type feature struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// mediaFeatures reads the parameter media_features.
+func mediaFeatures(p fileops.Params) (list []feature, err error) {
+	const longest = 100
+	given := p.Object("media_features")
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value, ok := given[name].(string)
+		if !ok || len(name) > longest || len(value) > longest {
+			return nil, &fileops.ParamError{Param: "media_features", Reason: fmt.Sprintf("has %.100q, whose value is not a short string", name)}
+		}
+		list = append(list, feature{name, value})
+	}
+	return list, nil
 }
 
 // scripting says how the scripts of a page run and what the printer waits for.

@@ -79,7 +79,9 @@ func (r *reader) page(c *call) *page {
 		return nil
 	})
 	features := map[string]string{}
-	r.json("emulatedMediaFeatures", &features)
+	if r.json("emulatedMediaFeatures", &features); len(features) > 0 {
+		p.params["media_features"] = features
+	}
 	p.omitBackground = r.flag("omitBackground", false)
 	return p
 }
@@ -180,7 +182,9 @@ func (r *reader) print(p *page) {
 	turned := r.flag("landscape", false)
 	p.background = r.flag("printBackground", false)
 	scale := r.number("scale", 1)
-	r.flag("singlePage", false)
+	if r.flag("singlePage", false) {
+		p.params["single_page"] = true
+	}
 	width, height := r.length("paperWidth", 8.5), r.length("paperHeight", 11)
 	if turned {
 		width, height = height, width

@@ -3,6 +3,7 @@ package gotenberg
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -75,9 +76,6 @@ func convertPDF(c *call) ([]doc, error) {
 	}
 	if p.pdfa == "" && !p.pdfua {
 		return nil, refuse(http.StatusBadRequest, "Invalid form data: either 'pdfa' or 'pdfua' form fields must be provided")
-	}
-	if p.pdfua && p.pdfa == "" {
-		return nil, refuse(http.StatusBadRequest, "%s", textFormat)
 	}
 	return p.apply(c, docs)
 }
@@ -228,10 +226,17 @@ func (r report) exif() map[string]any {
 	}
 	for ours, theirs := range map[string]string{
 		"title": "Title", "author": "Author", "subject": "Subject", "keywords": "Keywords", "program": "Creator", "producer": "Producer",
+		"copyright": "Copyright", "trapped": "Trapped",
 	} {
 		if v, ok := r.Metadata[ours]; ok {
 			out[theirs] = v
 		}
+	}
+	if list, ok := r.Metadata["keywords"].(string); ok && strings.Contains(list, ", ") {
+		out["Keywords"] = strings.Split(list, ", ")
+	}
+	if v, ok := r.Metadata["marked"].(string); ok {
+		out["Marked"] = strings.EqualFold(v, "true")
 	}
 	for ours, theirs := range map[string]string{"created": "CreateDate", "modified": "ModDate"} {
 		if v, ok := r.Metadata[ours].(string); ok {

@@ -257,7 +257,7 @@ func (p *post) apply(c *call, docs []doc) (_ []doc, err error) {
 			return nil, err
 		}
 	}
-	if docs, err = c.archival(docs, p.pdfa); err != nil {
+	if docs, err = c.archival(docs, p.pdfa, p.pdfua); err != nil {
 		return nil, err
 	}
 	if len(p.metadata) > 0 {
@@ -413,12 +413,20 @@ func (c *call) optimized(docs []doc, quality int) ([]doc, error) {
 	return c.each(docs, "compress", map[string]any{"compression_value": level})
 }
 
-// archival makes PDF/A files of documents.
-func (c *call) archival(docs []doc, pdfa string) ([]doc, error) {
-	if pdfa == "" {
+// archival makes PDF/A files of documents, or files that claim to conform to PDF/UA.
+func (c *call) archival(docs []doc, pdfa string, ua bool) ([]doc, error) {
+	if pdfa == "" && !ua {
 		return docs, nil
 	}
-	return nil, refuse(http.StatusBadRequest, "%s", textFormat)
+	params := map[string]any{"convert_to": "pdf", "pdfua": ua}
+	if pdfa != "" {
+		l := level(pdfa)
+		if l == "" {
+			return nil, refuse(http.StatusBadRequest, "%s", textFormat)
+		}
+		params["pdfa"] = l
+	}
+	return c.each(docs, "convert", params)
 }
 
 // level returns the value of the parameter pdfa for a format, or "".
@@ -433,7 +441,12 @@ func level(pdfa string) string {
 // fields maps the names of metadata in ExifTool, which Gotenberg uses, to ours.
 var fields = map[string]string{
 	"title": "title", "author": "author", "subject": "subject", "keywords": "keywords", "creator": "creator", "producer": "producer",
+	"createdate": "created", "creationdate": "created", "moddate": "modified", "modifydate": "modified",
+	"copyright": "copyright", "rights": "copyright", "marked": "marked", "trapped": "trapped", "pdfversion": "pdf_version",
 }
+
+// pdfVersions are the versions that a file can be raised to.
+var pdfVersions = []string{"1.4", "1.5", "1.6", "1.7", "2.0"}
 
 // described changes the metadata of documents. A name may have a group as in ExifTool, such as
 // PDF:Title. Other metadata than ours is ignored.
@@ -459,7 +472,7 @@ func (c *call) described(docs []doc, metadata map[string]any) ([]doc, error) {
 		}
 		to := fields[name]
 		switch {
-		case to == "":
+		case to == "", to == "pdf_version" && !slices.Contains(pdfVersions, fmt.Sprint(values...)):
 		case value == nil || len(values) == 0 || len(values) == 1 && values[0] == "":
 			remove = append(remove, to)
 		case len(values) == 1 || to != "author" && to != "keywords":

@@ -52,7 +52,7 @@ type DeliveryConfig struct {
 	Workers  int           // operations whose results are delivered at once; 0: 16. An account gets at most a quarter of them
 	Accepted int           // unfinished deliveries of an account; 0: 10000
 
-	Retention time.Duration // of the states of finished deliveries; 0: 7 days
+	Retention time.Duration // of the states of finished deliveries, and of those of disabled accounts before they fail; 0: 7 days
 
 	// Exclusive declares that no other process delivers: deliveries of an earlier process continue at
 	// once. Otherwise they continue when no process has renewed its claim for Lease (0: 30 seconds).
@@ -96,9 +96,7 @@ func NewDeliveries(cfg DeliveryConfig) (*Deliveries, error) {
 	if cfg.Store == nil {
 		cfg.Store = new(transfer.MemStore)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	sealer, err := newSealer("filewright deliveries v1", cfg.Secrets)
 	if err != nil {
 		return nil, err
@@ -128,13 +126,26 @@ func (d *Deliveries) Ended(ctx context.Context, op *status.Operation) {
 	waits := d.waiting[op.ID]
 	delete(d.waiting, op.ID)
 	d.mu.Unlock()
-	if !waits {
+	if !waits && d.cfg.Exclusive {
 		return
 	}
-	if err := d.cfg.Store.Hasten(ctx, kindDelivery, op.ID); err != nil {
-		d.cfg.Log.Warn("the delivery of an operation starts late", "operation", op.ID, "err", err)
+	Hasten(d.cfg.Store, d.cfg.Log)(ctx, op) // another process may have accepted the operation
+	if waits {
+		d.runner.Wake()
 	}
-	d.runner.Wake()
+}
+
+// Hasten returns a function for httpapi.Config.OnFinal of a process that runs operations but no
+// deliveries: other processes of the store then deliver results within a second. log may be nil.
+func Hasten(store transfer.Store, log *slog.Logger) func(context.Context, *status.Operation) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return func(ctx context.Context, op *status.Operation) {
+		if err := store.Hasten(ctx, kindDelivery, op.ID); err != nil {
+			log.Warn("the delivery of an operation starts late", "operation", op.ID, "err", err)
+		}
+	}
 }
 
 // Placeholders in the URL of a target.
@@ -378,6 +389,21 @@ func (d *Deliveries) Handle(ctx context.Context, t *transfer.Transfer, save func
 		}
 	}
 	return result
+}
+
+// GiveUp implements [transfer.Handler].
+func (d *Deliveries) GiveUp(t *transfer.Transfer) []byte {
+	d.forget(t.ID)
+	p, err := parseProgress(t.State)
+	if err != nil {
+		d.cfg.Log.Error("the state of a delivery cannot be read", "operation", t.ID, "err", err)
+	}
+	for _, f := range p.Files {
+		if f.Ended.IsZero() {
+			f.end(d.cfg.Store.Now(), failed(codeDisabled, "the account was disabled before the result was delivered"))
+		}
+	}
+	return p.encode()
 }
 
 // filesOf returns the deliveries of the results of a final operation.

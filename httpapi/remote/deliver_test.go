@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,8 @@ import (
 	"github.com/filewright/filewright/httpapi/remote"
 	"github.com/filewright/filewright/internal/s3test"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/transfer"
 )
 
 // soon is a schedule without long pauses.
@@ -387,5 +390,48 @@ func TestDeliverToBucket(t *testing.T) {
 	wrong := urls[0]["url"].(string) + "0"
 	if got := state(s.delivered(t, s.do(t, []string{empty}, body{}, body{"url": wrong}))[0]); got != "failed 2 url_status" {
 		t.Error(got)
+	}
+}
+
+// A process that runs no deliveries makes those of an operation due when the operation ends.
+func TestHasten(t *testing.T) {
+	t.Parallel()
+	store := new(transfer.MemStore)
+	for _, id := range []string{"ended", "running"} {
+		systest.NoError(t, store.Add(t.Context(), &transfer.Transfer{Kind: "delivery", ID: id, Owner: "alice", Due: store.Now().Add(time.Hour)}, 10))
+	}
+	remote.Hasten(store, nil)(t.Context(), &status.Operation{ID: "ended"})
+	got, err := store.Claim(t.Context(), "delivery", time.Minute, nil)
+	if err != nil || got == nil || got.ID != "ended" {
+		t.Errorf("due is %+v, error %v", got, err)
+	}
+	if got, err := store.Claim(t.Context(), "delivery", time.Minute, nil); got != nil || err != nil {
+		t.Errorf("due is %+v too, error %v", got, err)
+	}
+}
+
+// The states of deliveries for a disabled account say why they ended. What was delivered stays so.
+func TestDeliverGivesUp(t *testing.T) {
+	t.Parallel()
+	d, err := remote.NewDeliveries(remote.DeliveryConfig{})
+	systest.NoError(t, err)
+	state := d.GiveUp(&transfer.Transfer{ID: "op", State: []byte(`{"files":[{"n":1,"key":"a","name":"a.pdf","type":"","ended":"2026-01-01T00:00:00Z"},{"n":2,"key":"b","name":"b.pdf","type":""}]}`)})
+	var p struct {
+		Files []struct {
+			Key     string
+			Ended   time.Time
+			Failure *struct {
+				Code string `json:"error_code"`
+			}
+		}
+	}
+	systest.NoError(t, json.Unmarshal(state, &p))
+	if len(p.Files) != 2 || p.Files[0].Failure != nil || p.Files[1].Ended.IsZero() || p.Files[1].Failure == nil || p.Files[1].Failure.Code != "account_disabled" {
+		t.Errorf("state %s", state)
+	}
+	i, err := remote.NewImports(remote.ImportConfig{})
+	systest.NoError(t, err)
+	if state := string(i.GiveUp(&transfer.Transfer{ID: "f", State: []byte(`{"file_name":"a.pdf"}`)})); !strings.Contains(state, "account_disabled") || !strings.Contains(state, "a.pdf") {
+		t.Errorf("state %s", state)
 	}
 }

@@ -50,7 +50,7 @@ type ImportConfig struct {
 	Workers  int // concurrent imports; 0: 16. An account gets at most a quarter of them
 	Accepted int // unfinished imports of an account; 0: 100
 
-	Retention time.Duration // of failed imports; 0: 24 hours
+	Retention time.Duration // of failed imports, and of those of disabled accounts before they fail; 0: 24 hours
 
 	// Exclusive declares that no other process runs imports: those of an earlier process continue at
 	// once. Otherwise they continue when no process has renewed its claim for Lease (0: 30 seconds).
@@ -91,9 +91,7 @@ func NewImports(cfg ImportConfig) (*Imports, error) {
 	if cfg.Store == nil {
 		cfg.Store = new(transfer.MemStore)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	sealer, err := newSealer("filewright imports v1", cfg.Secrets)
 	if err != nil {
 		return nil, err
@@ -341,6 +339,18 @@ func (i *Imports) Handle(ctx context.Context, t *transfer.Transfer, _ func([]byt
 		panic(err)
 	}
 	return transfer.Result{State: state, Finished: true}
+}
+
+// GiveUp implements [transfer.Handler].
+func (i *Imports) GiveUp(t *transfer.Transfer) []byte {
+	var rep report
+	_ = json.Unmarshal(t.State, &rep) // only the name in messages
+	rep.Failure = failed(codeDisabled, "the account was disabled before the file was imported; import it again")
+	state, err := json.Marshal(rep)
+	if err != nil { // strings cannot fail to encode
+		panic(err)
+	}
+	return state
 }
 
 // remove deletes the file of an import that was cancelled while the file was stored.

@@ -17,6 +17,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,22 +46,23 @@ func failed(code, format string, args ...any) *failure {
 
 // Codes of failures, beside those of the service. They are also slugs of problems.
 const (
-	codeScheme      = "url_scheme"      // the URL is neither http nor https
-	codeCredentials = "url_credentials" // the URL contains a user name or password
-	codeAddress     = "url_address"     // the address is not public
-	codeRedirect    = "url_redirect"    // too many redirects, from https to http, or invalid
-	codeUnreachable = "url_unreachable" // no connection
-	codeStatus      = "url_status"      // another status than 200
-	codeTimeout     = "url_timeout"     // no response in time, or too slow
-	codeIncomplete  = "url_incomplete"  // the response ends early
-	codeEncoding    = "url_encoding"    // the response is compressed though that was not requested
+	codeScheme      = "url_scheme"       // the URL is neither http nor https
+	codeCredentials = "url_credentials"  // the URL contains a user name or password
+	codeAddress     = "url_address"      // the address is not public
+	codeRedirect    = "url_redirect"     // too many redirects, from https to http, or invalid
+	codeUnreachable = "url_unreachable"  // no connection
+	codeStatus      = "url_status"       // another status than 200
+	codeTimeout     = "url_timeout"      // no response in time, or too slow
+	codeIncomplete  = "url_incomplete"   // the response ends early
+	codeEncoding    = "url_encoding"     // the response is compressed though that was not requested
+	codeDisabled    = "account_disabled" // the account was disabled for too long before the transfer
 )
 
 // statuses are the HTTP statuses of failures.
 var statuses = map[string]int{
 	"invalid_request": http.StatusBadRequest, codeScheme: http.StatusBadRequest, codeCredentials: http.StatusBadRequest, codeAddress: http.StatusBadRequest,
 	codeRedirect: http.StatusUnprocessableEntity, codeUnreachable: http.StatusUnprocessableEntity, codeStatus: http.StatusUnprocessableEntity,
-	codeTimeout: http.StatusUnprocessableEntity, codeIncomplete: http.StatusUnprocessableEntity, codeEncoding: http.StatusUnprocessableEntity,
+	codeDisabled: http.StatusUnprocessableEntity, codeTimeout: http.StatusUnprocessableEntity, codeIncomplete: http.StatusUnprocessableEntity, codeEncoding: http.StatusUnprocessableEntity,
 	"too_large": http.StatusRequestEntityTooLarge, "quota_exceeded": http.StatusTooManyRequests,
 	"insufficient_storage": http.StatusInsufficientStorage, "unavailable": http.StatusServiceUnavailable,
 }
@@ -86,9 +88,7 @@ func refused(what string, err error) *failure {
 		return failed("internal_error", "internal error")
 	}
 	code := map[string]string{netguard.RuleScheme: codeScheme, netguard.RuleCredentials: codeCredentials, netguard.RuleAddress: codeAddress}[bad.Rule]
-	if code == "" {
-		code = "invalid_request"
-	}
+	code = cmp.Or(code, "invalid_request")
 	return failed(code, "%s %s", what, bad.Why)
 }
 

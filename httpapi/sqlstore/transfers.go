@@ -93,21 +93,32 @@ func (s *Transfers) Delete(ctx context.Context, kind, id string) error {
 }
 
 // Claim implements [transfer.Store].
-func (s *Transfers) Claim(ctx context.Context, kind string, lease time.Duration, except []string) (t *transfer.Transfer, err error) {
-	now := s.Now()
-	skip := ""
-	if s.db.pg != nil {
-		skip = " FOR NO KEY UPDATE SKIP LOCKED"
-	}
-	args := []any{kind, millis(now)}
+func (s *Transfers) Claim(ctx context.Context, kind string, lease time.Duration, except []string) (*transfer.Transfer, error) {
+	args := []any{kind, millis(s.Now())}
 	var others strings.Builder
 	for _, owner := range except {
 		args = append(args, owner)
 		fmt.Fprintf(&others, " AND owner <> $%d", len(args))
 	}
-	find := `SELECT id FROM transfers WHERE kind = $1 AND finished_ms IS NULL AND due_ms <= $2` + others.String() + `
-		AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = transfers.owner AND a.disabled_ms IS NOT NULL)
-		ORDER BY due_ms LIMIT 1`
+	return s.claim(ctx, lease, others.String()+" AND NOT EXISTS "+ofDisabled, args)
+}
+
+// ofDisabled is a subquery with a row if the owner of a transfer is disabled.
+const ofDisabled = `(SELECT 1 FROM accounts a WHERE a.id = transfers.owner AND a.disabled_ms IS NOT NULL)`
+
+// Abandoned implements [transfer.Store].
+func (s *Transfers) Abandoned(ctx context.Context, kind string, lease time.Duration, before time.Time) (*transfer.Transfer, error) {
+	return s.claim(ctx, lease, " AND EXISTS "+ofDisabled, []any{kind, millis(before)})
+}
+
+// claim claims the transfer that has been due for longest among those that meet a condition. args are
+// the kind, the latest time at which they became due, and the arguments of the condition.
+func (s *Transfers) claim(ctx context.Context, lease time.Duration, condition string, args []any) (t *transfer.Transfer, err error) {
+	kind, now, skip := args[0], s.Now(), ""
+	if s.db.pg != nil {
+		skip = " FOR NO KEY UPDATE SKIP LOCKED"
+	}
+	find := `SELECT id FROM transfers WHERE kind = $1 AND finished_ms IS NULL AND due_ms <= $2` + condition + ` ORDER BY due_ms LIMIT 1`
 	// Most looks find nothing, and a look is not a transaction that writes.
 	var id string
 	err = s.db.one(ctx, func(row scanner) error { return row.Scan(&id) }, find, args...)

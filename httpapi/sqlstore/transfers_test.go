@@ -15,7 +15,7 @@ func TestTransfers(t *testing.T) {
 	transfertest.Run(t, func(t *testing.T) transfer.Store { return open(t).Transfers() })
 }
 
-// Nothing is transferred for a disabled account, and nothing is lost.
+// Nothing is transferred for a disabled account. What has waited for long can be claimed to end it.
 func TestTransfersOfDisabledAccount(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -31,7 +31,20 @@ func TestTransfersOfDisabledAccount(t *testing.T) {
 	if c, err := s.Claim(t.Context(), "k", time.Minute, nil); c != nil || err != nil {
 		t.Errorf("claimed %+v, error %v", c, err)
 	}
+	if c, err := s.Abandoned(t.Context(), "k", time.Minute, s.Now().Add(-time.Hour)); c != nil || err != nil {
+		t.Errorf("abandoned %+v before its time, error %v", c, err)
+	}
+	systest.NoError(t, s.Add(t.Context(), &transfer.Transfer{Kind: "k", ID: "old", Owner: "alice", Due: s.Now().Add(-2 * time.Hour)}, 2))
+	if c, err := s.Abandoned(t.Context(), "k", time.Minute, s.Now().Add(-time.Hour)); c == nil || c.ID != "old" || err != nil {
+		t.Errorf("abandoned %+v, error %v", c, err)
+	} else {
+		c.Finished = s.Now()
+		systest.NoError(t, s.Record(t.Context(), c))
+	}
 	disable(time.Time{})
+	if c, err := s.Abandoned(t.Context(), "k", time.Minute, s.Now()); c != nil || err != nil {
+		t.Errorf("abandoned %+v of an account that is not disabled, error %v", c, err)
+	}
 	if c, err := s.Claim(t.Context(), "k", time.Minute, nil); c == nil || err != nil {
 		t.Errorf("claimed %+v, error %v", c, err)
 	}

@@ -27,10 +27,10 @@ func fields() []field {
 	}
 	return []field{
 		{"Documents", f("pdf docx doc odt rtf txt html md epub mobi azw3 pages"), f("pdf docx doc odt rtf txt html epub mobi azw3 jpg png")},
-		{"PDF to slides, sheets and drawings", f("pdf"), f("pptx xlsx csv tiff webp bmp gif svg eps psd")},
+		{"PDF to slides, sheets and drawings", f("pdf"), f("pptx xlsx csv tiff webp bmp gif svg ps psd")},
 		{"Slides", f("pptx ppt odp key"), f("pdf pptx ppt odp jpg png txt html")},
 		{"Sheets", f("xlsx xls ods csv numbers"), f("pdf xlsx xls ods csv html jpg png txt")},
-		{"Pictures", f("jpg png webp gif tiff bmp heic avif ico psd svg eps raw ppm"), f("jpg png webp gif tiff bmp avif ico pdf eps psd")},
+		{"Pictures", f("jpg png webp gif tiff bmp heic avif ico psd svg ps raw ppm"), f("jpg png webp gif tiff bmp avif ico pdf ps psd")},
 		{"Audio", f("mp3 wav m4a flac ogg aac wma opus aiff"), f("mp3 wav m4a flac ogg aac wma opus aiff")},
 		{"Video", f("mp4 mov mkv webm avi wmv flv mpeg m4v 3gp"), f("mp4 mov mkv webm avi wmv flv mpeg gif mp3 wav m4a flac ogg aac")},
 		{"Archives", f("zip rar 7z tar tar.gz tar.bz2"), f("zip 7z tar tar.gz tar.bz2 rar")},
@@ -50,11 +50,10 @@ func gaps() []gap {
 		{"", "pages key numbers", "No free program writes the formats of Apple's programs."},
 		{"mobi azw3", "", "Needs Calibre, which is not used here."},
 		{"", "mobi azw3", "Needs Calibre, which is not used here."},
-		{"eps", "", "Needs Ghostscript (AGPL) as a separate program: not done yet."},
-		{"", "eps", "Needs Ghostscript (AGPL) as a separate program: not done yet."},
+		{"", "ps", "No engine in use writes PostScript: not done yet."},
 		{"", "psd", "No engine in use writes Photoshop files."},
 		{"pdf", "svg", "Not done yet."},
-		{"pdf", "bmp gif", "Pages become avif, jpg, png, tiff or webp; these become the others."},
+		{"pdf ps", "bmp gif ico", "Pages become avif, jpg, png, tiff or webp; these become the others."},
 		{"pptx ppt odp key", "html", "LibreOffice makes several files for a presentation; convert to PDF, and that to HTML."},
 		{"xlsx xls ods csv numbers", "txt", "The text of a sheet is csv or tsv."},
 	}

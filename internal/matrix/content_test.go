@@ -237,6 +237,10 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 		}
 	case "pdfa":
 		tr.effect = func(c *content) { c.pdfa = v }
+	case "pdfua":
+		tr.input = tagged
+	case "single_page":
+		tr.effect = func(c *content) { c.pages, c.paper = 1, [2]float64{} }
 	case "permissions":
 		tr.effect = func(c *content) { c.may = v }
 	case "notes":
@@ -282,6 +286,12 @@ func subtitled(t testing.TB, f format.Format) *fileops.File {
 	b, err := os.ReadFile(out)
 	systest.NoError(t, err)
 	return fileops.Bytes("subtitled."+string(f), b)
+}
+
+// tagged returns a PDF file with tags, as LibreOffice makes them.
+func tagged(t testing.TB, _ format.Format) *fileops.File {
+	t.Helper()
+	return performed(t, "convert", fileops.Args{"convert_to": "pdf"}, "tagged.pdf", specimen.Of(t, format.DOCX))
 }
 
 // bookmarked returns a PDF file with a bookmark, as merge makes them.
@@ -428,6 +438,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: 700, also: fileops.Args{"paper_width": 500}, effect: func(c *content) { c.paper = [2]float64{500, 700} }}
 	case "header", "footer":
 		return trial{value: "<b>Leading</b>", effect: func(c *content) { c.words = append(c.words, "Leading") }}
+	case "media_features":
+		return trial{value: map[string]any{"prefers-color-scheme": "light"}}
 	case "wait_for_selector":
 		return trial{value: "body", also: fileops.Args{"javascript": true}}
 	case "wait_for_expression":
@@ -627,7 +639,7 @@ func (c content) as(from []format.Format, to format.Format) content {
 	}
 	slides := format.Slides == from[0].Family() && to == format.TXT // through PDF
 	read := from[0].Family() == format.Image                        // character recognition
-	if slides || read || to == format.PDF || slices.Contains(from, format.PDF) || to.Family() == format.Image || c.sheet || len(c.words) == 0 {
+	if slides || read || to == format.PDF || slices.Contains(from, format.PDF) || from[0] == format.PS || to.Family() == format.Image || c.sheet || len(c.words) == 0 {
 		return c
 	}
 	if from[0] == format.PUB { // its text has one byte for each character

@@ -63,6 +63,41 @@ func Edit(packet []byte, properties []Property) []byte {
 	return slices.Concat(rest[:at], []byte(description), rest[at:])
 }
 
+// Value returns the text of a property of a packet, or "". The texts of a list follow each other,
+// separated by commas.
+func Value(packet []byte, space, name string) string {
+	d := xml.NewDecoder(bytes.NewReader(packet))
+	var texts []string
+	inside := 0
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return strings.Join(texts, ", ")
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if inside > 0 || t.Name.Space == space && t.Name.Local == name {
+				inside++
+			}
+			for _, a := range t.Attr {
+				if a.Name.Space == space && a.Name.Local == name {
+					return a.Value
+				}
+			}
+		case xml.EndElement:
+			if inside > 0 {
+				if inside--; inside == 0 {
+					return strings.Join(texts, ", ")
+				}
+			}
+		case xml.CharData:
+			if text := strings.TrimSpace(string(t)); inside > 0 && text != "" {
+				texts = append(texts, text)
+			}
+		}
+	}
+}
+
 // A Schema describes properties of a namespace that PDF/A does not know (ISO 19005-1, 6.7.8).
 type Schema struct {
 	Name, Space, Prefix string

@@ -108,6 +108,11 @@ func (s *MemStore) Claim(_ context.Context, kind string, lease time.Duration, ex
 	return &t, nil
 }
 
+// Abandoned implements [Store]. A MemStore knows no accounts, so it returns nil.
+func (s *MemStore) Abandoned(context.Context, string, time.Duration, time.Time) (*Transfer, error) {
+	return nil, nil
+}
+
 // held returns the entry of a claimed transfer.
 func (s *MemStore) held(t *Transfer) (*entry, error) {
 	e := s.all[name{t.Kind, t.ID}]

@@ -31,6 +31,10 @@ type Handler interface {
 	// when the process stops; the Result then does not count, and the transfer stays due unless it
 	// was cancelled. save stores a new State without ending the claim.
 	Handle(ctx context.Context, t *Transfer, save func(state []byte) error) Result
+
+	// GiveUp returns the final State of a transfer that nobody worked on for Config.Retention,
+	// because its owner is disabled.
+	GiveUp(t *Transfer) (state []byte)
 }
 
 // Config configures a [Runner]. Store, Kind and Handler are required.
@@ -44,7 +48,8 @@ type Config struct {
 	Lease    time.Duration // after which another process takes over from one that died; 0: 30 seconds
 	Poll     time.Duration // interval of checking for transfers of other processes; 0: 1 second
 
-	// Retention is how long finished transfers are kept. 0: 24 hours.
+	// Retention is how long finished transfers are kept, and how long due transfers of disabled
+	// accounts wait before they end. 0: 24 hours.
 	Retention time.Duration
 
 	// Exclusive declares that no other process works on the store: claims of an earlier process are
@@ -72,9 +77,7 @@ func NewRunner(cfg Config) *Runner {
 	cfg.Lease = cmp.Or(cfg.Lease, 30*time.Second)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
 	cfg.Retention = cmp.Or(cfg.Retention, 24*time.Hour)
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Runner{
 		cfg: cfg, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		running: make(map[string]*context.CancelCauseFunc), owners: make(map[string]int),
@@ -289,7 +292,7 @@ func (r *Runner) Wait(ctx context.Context, id string) (*Transfer, error) {
 	}
 }
 
-// sweep removes finished transfers until ctx is done.
+// sweep removes finished transfers, and ends those of disabled accounts, until ctx is done.
 func (r *Runner) sweep(ctx context.Context) {
 	t := time.NewTicker(max(100*time.Millisecond, min(time.Minute, r.cfg.Retention/4)))
 	defer t.Stop()
@@ -297,10 +300,28 @@ func (r *Runner) sweep(ctx context.Context) {
 		if _, err := r.cfg.Store.Sweep(ctx, r.cfg.Kind, r.cfg.Store.Now().Add(-r.cfg.Retention)); err != nil && ctx.Err() == nil {
 			r.cfg.Log.Error("cannot delete old transfers", "kind", r.cfg.Kind, "err", err)
 		}
+		if err := r.giveUp(ctx); err != nil && ctx.Err() == nil {
+			r.cfg.Log.Error("cannot end the transfers of disabled accounts", "kind", r.cfg.Kind, "err", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+		}
+	}
+}
+
+// giveUp ends the transfers of disabled accounts that have been due for Config.Retention.
+func (r *Runner) giveUp(ctx context.Context) error {
+	for {
+		now := r.cfg.Store.Now()
+		t, err := r.cfg.Store.Abandoned(ctx, r.cfg.Kind, r.cfg.Lease, now.Add(-r.cfg.Retention))
+		if t == nil || err != nil {
+			return err
+		}
+		t.State, t.Due, t.Finished = r.cfg.Handler.GiveUp(t), now, now
+		if err := r.cfg.Store.Record(ctx, t); err != nil && !errors.Is(err, status.ErrLost) {
+			return err
 		}
 	}
 }

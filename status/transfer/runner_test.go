@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,8 @@ type handler func(ctx context.Context, t *transfer.Transfer, save func([]byte) e
 func (h handler) Handle(ctx context.Context, t *transfer.Transfer, save func([]byte) error) transfer.Result {
 	return h(ctx, t, save)
 }
+
+func (h handler) GiveUp(*transfer.Transfer) []byte { return []byte("given up") }
 
 func run(t *testing.T, cfg transfer.Config) *transfer.Runner {
 	t.Helper()
@@ -152,4 +155,36 @@ func TestFairSlots(t *testing.T) {
 		close(release)
 		systest.Until(t, "all to run", count(4, 2))
 	})
+}
+
+// A disabledOwner is a store whose transfers belong to a disabled account.
+type disabledOwner struct{ *transfer.MemStore }
+
+func (disabledOwner) Claim(context.Context, string, time.Duration, []string) (*transfer.Transfer, error) {
+	return nil, nil
+}
+
+func (s disabledOwner) Abandoned(ctx context.Context, kind string, lease time.Duration, before time.Time) (*transfer.Transfer, error) {
+	if !before.Before(s.Now()) {
+		return nil, errors.New("transfers have no time to wait")
+	}
+	return s.MemStore.Claim(ctx, kind, lease, nil)
+}
+
+// The transfers of disabled accounts end with the state that the handler chooses.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	store := disabledOwner{new(transfer.MemStore)}
+	add(t, store, "a", "b")
+	r := run(t, transfer.Config{Store: store, Handler: handler(func(context.Context, *transfer.Transfer, func([]byte) error) transfer.Result {
+		t.Error("a transfer of a disabled account was started")
+		return transfer.Result{Finished: true}
+	})})
+	for _, id := range []string{"a", "b"} {
+		got, err := r.Wait(t.Context(), id)
+		systest.NoError(t, err)
+		if got == nil || string(got.State) != "given up" || got.Finished.IsZero() {
+			t.Errorf("%s is %+v", id, got)
+		}
+	}
 }

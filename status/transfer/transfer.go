@@ -73,6 +73,10 @@ type Upkeep interface {
 	// it claims any.
 	Recover(ctx context.Context, kind string) error
 
+	// Abandoned claims a transfer of a kind, for the lease, that Claim skips because its owner is
+	// disabled, if it has been due since before a time. It returns nil if there is none.
+	Abandoned(ctx context.Context, kind string, lease time.Duration, before time.Time) (*Transfer, error)
+
 	// Sweep removes the transfers that finished before a time, and returns their number.
 	Sweep(ctx context.Context, kind string, finished time.Time) (int, error)
 

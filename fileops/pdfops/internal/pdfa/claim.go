@@ -2,8 +2,6 @@ package pdfa
 
 import (
 	"bytes"
-	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -46,13 +44,14 @@ func Claim(d *pdf.Document, s Standard) {
 		info[f.key] = pdf.TextString(text)
 		properties = append(properties, xmp.Property{Space: f.space, Name: f.name, List: f.list, Values: []string{text}})
 	}
-	for key, name := range map[string]string{"CreationDate": "CreateDate", "ModDate": "ModifyDate"} {
-		t, ok := Date(string(d.Text(info[key])))
+	for _, f := range [][2]string{{"CreationDate", "CreateDate"}, {"ModDate", "ModifyDate"}} {
+		key, name := f[0], f[1]
+		t, ok := pdf.Date(string(d.Text(info[key])))
 		if !ok {
 			delete(info, key)
 			continue
 		}
-		info[key] = types.StringLiteral(DateString(t))
+		info[key] = types.StringLiteral(pdf.DateString(t))
 		properties = append(properties, xmp.Property{Space: xmp.Basic, Name: name, Values: []string{t.Format(time.RFC3339)}})
 	}
 	if s.Part > 0 {
@@ -77,47 +76,6 @@ func Claim(d *pdf.Document, s Standard) {
 var uaSchema = xmp.Schema{
 	Name: "PDF/UA identification", Space: xmp.PDFUA, Prefix: "pdfuaid",
 	Properties: []xmp.SchemaProperty{{Name: "part", Type: "Integer", Category: "internal", Doc: "part of ISO 14289"}},
-}
-
-// date matches a date (ISO 32000-2, 7.9.4).
-var date = regexp.MustCompile(`^D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z(?:00'?00'?)?|([+-])(\d\d)'?(?:(\d\d)'?)?)?$`)
-
-// Date parses a date of the information dictionary. ok is false if it is not one.
-func Date(s string) (t time.Time, ok bool) {
-	m := date.FindStringSubmatch(s)
-	if m == nil {
-		return t, false
-	}
-	at := func(i, usual int) int {
-		if n, err := strconv.Atoi(m[i]); err == nil {
-			return n
-		}
-		return usual
-	}
-	zone := time.UTC
-	if m[7] != "" {
-		seconds := (at(8, 0)*60 + at(9, 0)) * 60
-		if m[7] == "-" {
-			seconds = -seconds
-		}
-		zone = time.FixedZone("", seconds)
-	}
-	t = time.Date(at(1, 0), time.Month(at(2, 1)), at(3, 1), at(4, 0), at(5, 0), at(6, 0), 0, zone)
-	valid := t.Month() == time.Month(at(2, 1)) && t.Day() == at(3, 1) && t.Hour() == at(4, 0) && t.Year() > 0
-	return t, valid
-}
-
-// DateString returns a date for the information dictionary.
-func DateString(t time.Time) string {
-	_, offset := t.Zone()
-	if offset == 0 {
-		return t.Format("D:20060102150405Z")
-	}
-	sign := '+'
-	if offset < 0 {
-		sign, offset = '-', -offset
-	}
-	return fmt.Sprintf("%s%c%02d'%02d'", t.Format("D:20060102150405"), sign, offset/3600, offset/60%60)
 }
 
 // intent gives the document an output intent for RGB.

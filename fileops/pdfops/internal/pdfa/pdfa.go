@@ -12,6 +12,7 @@
 package pdfa
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -71,6 +72,9 @@ func Prepare(d *pdf.Document, pages []pdf.Page, part int) (l Losses) {
 		case d.Name(v["Subtype"]) == "Form":
 			delete(v, "OPI")
 		}
+		if part == 1 && d.Name(v["Subtype"]) == "CIDFontType2" {
+			listGlyphs(d, v)
+		}
 		if part > 1 && d.Name(v["Type"]) == "FontDescriptor" {
 			delete(v, "CIDSet") // optional, and wrong in many files
 			delete(v, "CharSet")
@@ -84,6 +88,53 @@ func Prepare(d *pdf.Document, pages []pdf.Page, part int) (l Losses) {
 		}
 	}
 	return l
+}
+
+// listGlyphs adds the list of the glyphs in a TrueType font that the dictionary of a subset must have in
+// part 1 (ISO 19005-1, 6.3.5), if character codes are glyph numbers.
+func listGlyphs(d *pdf.Document, font types.Dict) {
+	descriptor := d.Dict(font["FontDescriptor"])
+	file := d.Stream(descriptor["FontFile2"])
+	if file == nil || descriptor["CIDSet"] != nil || d.Name(font["CIDToGIDMap"]) != "Identity" {
+		return
+	}
+	b, err := pdf.Decode(file)
+	if err != nil {
+		return
+	}
+	n := glyphs(b)
+	set := make([]byte, (n+7)/8)
+	for i := range n {
+		set[i/8] |= 0x80 >> (i % 8)
+	}
+	if n > 0 {
+		ref := d.AddStream(types.Dict{}, nil)
+		pdf.SetContent(d.Stream(ref), pdf.Deflate(set), types.PDFFilter{Name: "FlateDecode"})
+		descriptor["CIDSet"] = ref
+	}
+}
+
+// glyphs returns the number of glyphs of a TrueType font, or 0 if it is damaged (ISO/IEC 14496-22,
+// 5.1.2).
+func glyphs(b []byte) int {
+	const header, record = 12, 16
+	if len(b) < header {
+		return 0
+	}
+	tables := int(binary.BigEndian.Uint16(b[4:]))
+	for i := range tables {
+		at := header + i*record
+		if at+record > len(b) {
+			break
+		}
+		if string(b[at:at+4]) != "maxp" {
+			continue
+		}
+		if off := int(binary.BigEndian.Uint32(b[at+8:])); off >= 0 && off+6 <= len(b) {
+			return int(binary.BigEndian.Uint16(b[off+4:]))
+		}
+	}
+	return 0
 }
 
 func hasLZW(s *types.StreamDict) bool {

@@ -1,0 +1,58 @@
+package remote
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/filewright/filewright/status/transfer"
+)
+
+// Collectors returns metrics of the imports, for httpapi.Config.Collectors.
+func (i *Imports) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{newCollector(i.cfg.Store, kindImport, "imports")}
+}
+
+// Collectors returns metrics of the deliveries, for httpapi.Config.Collectors.
+func (d *Deliveries) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{newCollector(d.cfg.Store, kindDelivery, "deliveries")}
+}
+
+// A collector exports the number and the age of the unfinished transfers of a kind.
+type collector struct {
+	store            transfer.Store
+	kind             string
+	pending, overdue *prometheus.Desc
+}
+
+func newCollector(store transfer.Store, kind, name string) *collector {
+	return &collector{
+		store: store, kind: kind,
+		pending: prometheus.NewDesc("filewright_"+name+"_pending", "Unfinished "+name+", of all servers.", nil, nil),
+		overdue: prometheus.NewDesc("filewright_"+name+"_overdue_seconds", "How long the oldest has been due.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.pending
+	ch <- c.overdue
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	n, since, err := c.store.Pending(ctx, c.kind)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.pending, err)
+		return
+	}
+	late := time.Duration(0)
+	if !since.IsZero() {
+		late = max(0, c.store.Now().Sub(since))
+	}
+	ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n))
+	ch <- prometheus.MustNewConstMetric(c.overdue, prometheus.GaugeValue, late.Seconds())
+}
