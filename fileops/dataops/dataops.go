@@ -30,6 +30,12 @@
 // files do not have become U+FFFD. JSON without any value, such as [], is not a
 // table.
 //
+// # JSON and JSON Lines
+//
+// The members of an array become lines, and lines become an array. Nothing is converted:
+// numbers keep their digits, and objects their members in order, also duplicate ones. A
+// value may have 32 MiB.
+//
 // # CSV as JSON
 //
 // The text may be in any encoding that package charset detects. The separator of
@@ -142,16 +148,19 @@ func Convert() fileops.Action {
 	with := func(some fileops.Schema, params ...fileops.Param) fileops.Schema { return append(params, some...) }
 	encoding := charset.EncodingParam()
 	one, all := sheet("the largest table"), sheet("all tables, one sheet each,")
+	records := []format.Format{format.JSON, format.JSONL}
 	spec := fileops.Spec{
 		Name:    "convert",
 		Engine:  "go",
 		Family:  "data",
 		Summary: "Converts tabular data to another format.",
 		Accepts: []fileops.Accept{
-			{Formats: []format.Format{format.JSON}, Params: with(output, to(format.CSV), written)},
-			{Formats: []format.Format{format.JSON}, Params: with(output, to(format.TSV))},
-			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.HTML, format.MD)}},
+			{Formats: records, Params: with(output, to(format.CSV), written)},
+			{Formats: records, Params: with(output, to(format.TSV))},
+			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.HTML, format.MD, format.JSONL)}},
+			{Formats: []format.Format{format.JSONL}, Params: fileops.Schema{to(format.HTML, format.MD, format.JSON)}},
 			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSON), typed, header, shape, read, encoding}},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSONL), typed, header, read, encoding}},
 			{Formats: []format.Format{format.CSV}, Params: with(output, to(format.TSV), read, encoding)},
 			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.HTML, format.MD), header, read, encoding}},
 			{
@@ -159,6 +168,7 @@ func Convert() fileops.Action {
 				Changes: []string{"bom", "output_delimiter", "output_encoding", "delimiter", "encoding"},
 			},
 			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed, header, shape, encoding}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSONL), typed, header, encoding}},
 			{Formats: []format.Format{format.TSV}, Params: with(output, to(format.CSV), written, encoding)},
 			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD), header, encoding}},
 			{
@@ -166,6 +176,7 @@ func Convert() fileops.Action {
 				Changes: []string{"bom", "output_encoding", "encoding"},
 			},
 			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.JSON), typed, header, shape, one}},
+			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.JSONL), typed, header, one}},
 			{Formats: []format.Format{format.HTML}, Params: with(output, to(format.CSV), written, one)},
 			{Formats: []format.Format{format.HTML}, Params: with(output, to(format.TSV), one)},
 			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.FODS), all}},
@@ -175,7 +186,11 @@ func Convert() fileops.Action {
 }
 
 func newJSONLayout(p fileops.Params) jsonLayout {
-	return jsonLayout{typed: p.Bool("typed"), header: p.Bool("header"), shape: p.Get("shape")}
+	shape := p.Get("shape")
+	if format.Format(p.Get("convert_to")) == format.JSONL {
+		shape = lines
+	}
+	return jsonLayout{typed: p.Bool("typed"), header: p.Bool("header"), shape: shape}
 }
 
 // delimiters maps values of the parameter to bytes.
@@ -217,9 +232,13 @@ func write(ctx context.Context, job *fileops.Job, src *source, w io.Writer, to f
 	switch {
 	case in.Format() == format.HTML:
 		return fromHTML(ctx, job, w, to)
-	case in.Format() == format.JSON:
+	case in.Format() == format.JSON && to == format.JSONL:
+		return splitValues(src, w)
+	case in.Format() == format.JSONL && to == format.JSON:
+		return joinValues(src, w)
+	case in.Format() == format.JSON, in.Format() == format.JSONL:
 		return fromJSON(src, newTableWriter(w, to, title, comma))
-	case to == format.JSON:
+	case to == format.JSON, to == format.JSONL:
 		return toJSON(src, w, in.Format(), comma, newJSONLayout(p))
 	case in.Format() == format.CSV:
 		return toTable(src, newTableWriter(w, to, title, delimiters[p.Get("output_delimiter")]), in.Format(), comma, !p.Has("header") || p.Bool("header"))

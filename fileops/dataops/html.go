@@ -395,7 +395,7 @@ func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Form
 	switch to {
 	case format.FODS:
 		return writeWorkbook(ctx, w, tables)
-	case format.JSON:
+	case format.JSON, format.JSONL:
 		var types []columnType
 		l := newJSONLayout(job.Params)
 		if l.typed {

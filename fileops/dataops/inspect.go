@@ -17,7 +17,7 @@ import (
 // TSV the rows and columns.
 func Inspect() fileops.Action {
 	spec := report.Spec("go", "data", "Describes a text as JSON.", []format.Format{
-		format.CSV, format.TSV, format.TXT, format.MD, format.HTML, format.XML, format.JSON,
+		format.CSV, format.TSV, format.TXT, format.MD, format.HTML, format.XML, format.JSON, format.JSONL,
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		in := job.Input()

@@ -67,7 +67,7 @@ func mayBeNamed(is format.Format) []format.Format {
 
 // freeText are the formats that any text may have.
 var freeText = []format.Format{
-	format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON, format.RST, format.Org, format.TeX,
+	format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON, format.JSONL, format.RST, format.Org, format.TeX,
 }
 
 // spy returns an action that accepts every name, and a flag that reports whether

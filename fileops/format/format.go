@@ -35,18 +35,20 @@ const (
 	EPUB Format = "epub"
 	XML  Format = "xml"
 	JSON Format = "json"
-	PS   Format = "ps"
-	DOCM Format = "docm"
-	DOTX Format = "dotx"
-	DOTM Format = "dotm"
-	DOT  Format = "dot"
-	OTT  Format = "ott"
-	RST  Format = "rst"
-	Org  Format = "org"
-	TeX  Format = "tex"
-	FB2  Format = "fb2"
-	EML  Format = "eml"
-	MSG  Format = "msg"
+
+	JSONL Format = "jsonl" // a value in each line
+	PS    Format = "ps"
+	DOCM  Format = "docm"
+	DOTX  Format = "dotx"
+	DOTM  Format = "dotm"
+	DOT   Format = "dot"
+	OTT   Format = "ott"
+	RST   Format = "rst"
+	Org   Format = "org"
+	TeX   Format = "tex"
+	FB2   Format = "fb2"
+	EML   Format = "eml"
+	MSG   Format = "msg"
 )
 
 // Drawings.
@@ -207,24 +209,26 @@ var known = map[Format]info{
 	EPUB: {Document, "application/epub+zip", "EPUB book", nil},
 	XML:  {Document, "application/xml", "XML", nil},
 	JSON: {Document, "application/json", "JSON", nil},
-	PS:   {Document, "application/postscript", "PostScript", []Format{"eps"}},
-	DOCM: {Document, "application/vnd.ms-word.document.macroenabled.12", "Word document with macros", nil},
-	DOTX: {Document, "application/vnd.openxmlformats-officedocument.wordprocessingml.template", "Word template", nil},
-	DOTM: {Document, "application/vnd.ms-word.template.macroenabled.12", "Word template with macros", nil},
-	DOT:  {Document, "application/msword", "Word 97–2003 template", nil},
-	OTT:  {Document, "application/vnd.oasis.opendocument.text-template", "OpenDocument text template", nil},
-	RST:  {Document, "text/prs.fallenstein.rst", "reStructuredText", []Format{"rest"}},
-	Org:  {Document, "text/org", "Org document", nil},
-	TeX:  {Document, "application/x-tex", "LaTeX document", []Format{"latex", "ltx"}},
-	FB2:  {Document, "application/x-fictionbook+xml", "FictionBook", nil},
-	EML:  {Document, "message/rfc822", "email message", nil},
-	MSG:  {Document, "application/vnd.ms-outlook", "Outlook message", nil},
-	ODG:  {Document, "application/vnd.oasis.opendocument.graphics", "OpenDocument drawing", nil},
-	VSDX: {Document, "application/vnd.ms-visio.drawing.main+xml", "Visio drawing", nil},
-	VSD:  {Document, "application/vnd.visio", "Visio 2000–2010 drawing", nil},
-	PUB:  {Document, "application/vnd.ms-publisher", "Publisher publication", nil},
-	EMF:  {Document, "image/emf", "enhanced metafile of Windows", nil},
-	WMF:  {Document, "image/wmf", "metafile of Windows", nil},
+
+	JSONL: {Document, "application/x-ndjson", "JSON Lines", []Format{"ndjson"}},
+	PS:    {Document, "application/postscript", "PostScript", []Format{"eps"}},
+	DOCM:  {Document, "application/vnd.ms-word.document.macroenabled.12", "Word document with macros", nil},
+	DOTX:  {Document, "application/vnd.openxmlformats-officedocument.wordprocessingml.template", "Word template", nil},
+	DOTM:  {Document, "application/vnd.ms-word.template.macroenabled.12", "Word template with macros", nil},
+	DOT:   {Document, "application/msword", "Word 97–2003 template", nil},
+	OTT:   {Document, "application/vnd.oasis.opendocument.text-template", "OpenDocument text template", nil},
+	RST:   {Document, "text/prs.fallenstein.rst", "reStructuredText", []Format{"rest"}},
+	Org:   {Document, "text/org", "Org document", nil},
+	TeX:   {Document, "application/x-tex", "LaTeX document", []Format{"latex", "ltx"}},
+	FB2:   {Document, "application/x-fictionbook+xml", "FictionBook", nil},
+	EML:   {Document, "message/rfc822", "email message", nil},
+	MSG:   {Document, "application/vnd.ms-outlook", "Outlook message", nil},
+	ODG:   {Document, "application/vnd.oasis.opendocument.graphics", "OpenDocument drawing", nil},
+	VSDX:  {Document, "application/vnd.ms-visio.drawing.main+xml", "Visio drawing", nil},
+	VSD:   {Document, "application/vnd.visio", "Visio 2000–2010 drawing", nil},
+	PUB:   {Document, "application/vnd.ms-publisher", "Publisher publication", nil},
+	EMF:   {Document, "image/emf", "enhanced metafile of Windows", nil},
+	WMF:   {Document, "image/wmf", "metafile of Windows", nil},
 
 	Pages:   {Document, "application/vnd.apple.pages", "Pages document", nil},
 	Numbers: {Sheet, "application/vnd.apple.numbers", "Numbers spreadsheet", nil},

@@ -779,7 +779,7 @@ func isFreeText(f Format) bool { return isText(f) && f != SVG && f != FB2 && f !
 
 func isText(f Format) bool {
 	switch f {
-	case TXT, MD, HTML, CSV, TSV, XML, JSON, SVG, RST, Org, TeX, FB2, EML:
+	case TXT, MD, HTML, CSV, TSV, XML, JSON, JSONL, SVG, RST, Org, TeX, FB2, EML:
 		return true
 	}
 	return false
@@ -794,7 +794,7 @@ func compatible(want, got Format) bool {
 		return w && g
 	}
 	switch want {
-	case TXT, MD, HTML, CSV, TSV, JSON, XML, RST, Org, TeX:
+	case TXT, MD, HTML, CSV, TSV, JSON, JSONL, XML, RST, Org, TeX:
 		// Text can be any of these formats. Markup formats that users do not read as
 		// text (RTF, PostScript) cannot.
 		return isText(got) || got == FODT || got == FODS || got == FODP

@@ -65,7 +65,7 @@ func TestSniffSamples(t *testing.T) {
 // differ.
 func related(a, b format.Format) bool {
 	text := func(f format.Format) bool {
-		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.XML || f == format.SVG || f == format.TeX || f == format.FB2 || f == format.EML || strings.HasPrefix(string(f), "fod")
+		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.JSONL || f == format.XML || f == format.SVG || f == format.TeX || f == format.FB2 || f == format.EML || strings.HasPrefix(string(f), "fod")
 	}
 	archive := func(f format.Format) bool {
 		return strings.Contains(f.MIME(), "openxml") || strings.Contains(f.MIME(), "opendocument") && !strings.HasPrefix(string(f), "fod") || f == format.EPUB ||

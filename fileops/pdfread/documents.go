@@ -120,7 +120,7 @@ func asSlides(job *fileops.Job, sheets []*model.Sheet) {
 		if s.W <= 0 || s.H <= 0 { // damaged
 			continue
 		}
-		k := 1.0
+		var k float64
 		if first == nil {
 			first = s
 			k = min(max(1, pptx.Smallest/min(s.W, s.H)), pptx.Largest/max(s.W, s.H))

@@ -26,11 +26,11 @@ func joins() []route.Join {
 		}},
 		{First: mailEngine, Mid: format.HTML, Second: webEngine, Before: true},
 		{First: mailEngine, Mid: format.HTML, Second: officeEngine, Only: func(_, to format.Format) bool { return to.Family() == format.Document }},
-		{First: dataEngine, Mid: format.CSV, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.JSON }},
+		{First: dataEngine, Mid: format.CSV, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.JSON || from == format.JSONL }},
 
 		// Pictures of pages, and the text of slides. Drawings become pictures directly.
 		{First: webEngine, Mid: format.PDF, Second: pageEngine, Only: func(from, to format.Format) bool {
-			return from != format.SVG && from != format.JSON && to.Family() == format.Image
+			return from != format.SVG && from != format.JSON && from != format.JSONL && to.Family() == format.Image
 		}},
 		{First: officeEngine, Mid: format.PDF, Second: pageEngine, Only: func(from, to format.Format) bool {
 			return to.Family() == format.Image || to == format.TXT && from.Family() == format.Slides
@@ -54,13 +54,13 @@ func joins() []route.Join {
 
 		// Records and tables to spreadsheets, and back.
 		{First: dataEngine, Mid: format.CSV, Second: officeEngine, Only: func(from, to format.Format) bool {
-			return from == format.JSON && (to.Family() == format.Sheet || to == format.PDF)
+			return (from == format.JSON || from == format.JSONL) && (to.Family() == format.Sheet || to == format.PDF)
 		}},
 		{First: dataEngine, Mid: format.FODS, Second: officeEngine, Only: func(from, to format.Format) bool {
 			return from == format.HTML && to.Family() == format.Sheet
 		}},
 		{First: officeEngine, Mid: format.CSV, Second: dataEngine, Only: func(from, to format.Format) bool {
-			return from.Family() == format.Sheet && from != format.CSV && from != format.TSV && to == format.JSON
+			return from.Family() == format.Sheet && from != format.CSV && from != format.TSV && (to == format.JSON || to == format.JSONL)
 		}},
 	}
 }

@@ -184,6 +184,12 @@ func validText(f format.Format, path string) error {
 		return object("the text is not UTF-8")
 	case f == format.JSON && !json.Valid(b):
 		return object("no valid JSON")
+	case f == format.JSONL:
+		for line := range bytes.Lines(b) {
+			if !json.Valid(line) {
+				return object("a line is no valid JSON")
+			}
+		}
 	}
 	return nil
 }

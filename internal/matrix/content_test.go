@@ -70,7 +70,11 @@ func contentOf(f format.Format) content {
 	switch f {
 	case format.PDF:
 		return content{words: words, pages: 2, picture: true, dpi: 150, a4: true}
-	case format.CSV, format.TSV, format.JSON, format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS, format.Numbers:
+	case format.JSON, format.JSONL:
+		c := contentOf(format.CSV)
+		c.typed = true // numbers are numbers
+		return c
+	case format.CSV, format.TSV, format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS, format.Numbers:
 		return content{words: []string{"fruit", "Apple", "Pear", "1.5", specimen.Heading, "日本語"}, sheet: true, dpi: 150}
 	case format.PUB, format.WMF, format.EMF: // one byte for each character; of EMF, glyphs that the font lacks have no text
 		return content{words: slices.DeleteFunc(words, func(w string) bool {

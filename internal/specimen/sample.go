@@ -119,6 +119,8 @@ func build(f format.Format) ([]byte, error) {
 		fmt.Fprintf(&b, "name\tcount\ttext\nÄpfel\t3\t%s\nBirnen\t4\tx\n", Text)
 	case format.JSON:
 		fmt.Fprintf(&b, `[{"name":"Äpfel","count":3,"text":%q},{"name":"Birnen","count":4,"text":"x"}]`, Text)
+	case format.JSONL:
+		fmt.Fprintf(&b, "{\"name\":\"Äpfel\",\"count\":3,\"text\":%q}\n{\"name\":\"Birnen\",\"count\":4,\"text\":\"x\"}\n", Text)
 	case format.XML:
 		fmt.Fprintf(&b, "<?xml version=\"1.0\"?><a><b>%s</b></a>", Text)
 	case format.RTF:

@@ -147,6 +147,8 @@ func specimen(f format.Format) ([]byte, error) {
 		tableText(&b, "\t")
 	case format.JSON:
 		fmt.Fprintf(&b, `[{"fruit":"Apple","count":3,"price":1.5,"text":%q},{"fruit":"Pear","count":4,"price":2,"text":%q}]`+"\n", Heading, Scripts)
+	case format.JSONL:
+		fmt.Fprintf(&b, `{"fruit":"Apple","count":3,"price":1.5,"text":%q}`+"\n"+`{"fruit":"Pear","count":4,"price":2,"text":%q}`+"\n", Heading, Scripts)
 	case format.RTF:
 		writeRTF(&b)
 	case format.PDF:

@@ -70,7 +70,7 @@ func TestSample(t *testing.T) {
 				systest.Check(t, format.Check(f, s.Reader(), s.Size()))
 				got := format.Sniff(s.Reader(), s.Size())
 				switch f {
-				case format.MD, format.CSV, format.TSV, format.JSON, format.RST, format.Org, format.TeX:
+				case format.MD, format.CSV, format.TSV, format.JSON, format.JSONL, format.RST, format.Org, format.TeX:
 					if got != format.TXT {
 						t.Errorf("sniffed as %q, want txt", got)
 					}
