@@ -107,10 +107,11 @@ corpus:
 	@test -d "$(DIR)" || { echo "usage: make corpus DIR=FOLDER [ACTION=convert] [TO=docx] [SAMPLE=40] [EACH=2] [FOR=4m] [JSON=FILE] [BASELINE=FILE] [TABLE=1]"; exit 1; }
 	$(GO) run ./internal/corpus -action "$(ACTION)" -to "$(TO)" -sample $(or $(SAMPLE),0) -each $(or $(EACH),0) -for $(or $(FOR),0) -json "$(JSON)" -baseline "$(BASELINE)" $(if $(TABLE),-table) "$(DIR)"
 
-## docs: generate docs/formats.md from the code
+## docs: generate docs/formats.md and docs/configuration.md from the code
 docs:
 	@scripts/setup.sh run
 	$(GO) run ./internal/matrix/gendocs
+	$(GO) test ./cmd/refserver -run TestConfigurationPage -update
 
 ## release-snapshot: build the files of a release into dist: programs, Debian packages, SBOM, checksums
 RELEASE := $$(cd internal/tools/release && GOFLAGS= GOWORK=off $(GO) tool -n goreleaser)

@@ -61,6 +61,9 @@ func TestMain(m *testing.M) {
 				baseURL = m[1]
 			}
 		}
+		if baseURL == "" {
+			log.Fatal("the server did not start")
+		}
 		go io.Copy(io.Discard, out)
 		key, err := exec.Command(binary, "keys", "create", "--data-dir", filepath.Join(dir, "data"), "--name", "tests", "--scopes", "upload,operate,read,admin").Output()
 		if err != nil {

@@ -1,6 +1,7 @@
 package fileops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,9 +184,7 @@ type UnsupportedError struct {
 func (e *UnsupportedError) Error() string {
 	var names []string
 	for _, f := range e.Inputs {
-		if f == "" {
-			f = "files without extension"
-		}
+		f = cmp.Or(f, "files without extension")
 		names = append(names, string(f))
 	}
 	if len(names) == 0 {

@@ -1,6 +1,7 @@
 package fileops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,9 +169,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	}
 	spec := a.Spec()
 	log := r.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	job := &Job{
 		Params: params, progress: r.Progress, tempDir: r.TempDir, maxOutput: max(r.MaxOutput, 0), verbatim: spec.Verbatim,
 		Log: log.With("action", spec.Name, "engine", spec.Engine),

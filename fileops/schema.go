@@ -1,6 +1,7 @@
 package fileops
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -293,9 +294,7 @@ func (d Param) parse(v any) (any, error) {
 		switch v := v.(type) {
 		case *File:
 			if f := v.Format(); !slices.Contains(d.Formats, f) && !slices.Contains(d.Formats, format.Any) {
-				if f == "" {
-					f = "without extension"
-				}
+				f = cmp.Or(f, "without extension")
 				return bad("must be a file of format %s, not %s", join(d.Formats), f)
 			}
 			return v, nil

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -187,9 +188,7 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 	if err == nil && p.Account == "" {
 		err = ErrUnauthenticated
 	}
-	if p.Scopes == 0 {
-		p.Scopes = DefaultScopes
-	}
+	p.Scopes = cmp.Or(p.Scopes, DefaultScopes)
 	if err == nil {
 		infoOf(r).who = p
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -59,9 +60,7 @@ func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 		return
 	}
 	route := rec.route
-	if route == "" {
-		route = "other"
-	}
+	route = cmp.Or(route, "other")
 	n.logOf(r).Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", route, "status", rec.status, "bytes", rec.bytes, "duration", d)
 }
 

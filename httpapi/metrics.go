@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -68,9 +69,7 @@ func (m *metrics) handler() http.Handler {
 
 func (m *metrics) request(r *http.Request, rec *recorder, d time.Duration) {
 	route := rec.route
-	if route == "" {
-		route = "other"
-	}
+	route = cmp.Or(route, "other")
 	m.requests.WithLabelValues(route, knownMethod(r.Method), strconv.Itoa(rec.status)).Inc()
 	m.latency.WithLabelValues(route).Observe(d.Seconds())
 	m.sent.Add(float64(rec.bytes))

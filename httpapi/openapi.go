@@ -101,6 +101,9 @@ func (d document) marshal() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// OpenAPI returns the OpenAPI document of the actions that the service offers now, as JSON.
+func (s *Service) OpenAPI() []byte { return bytes.Clone(s.offered.Load().openAPI.json) }
+
 // openAPIJSON answers GET /openapi.json.
 func (s *Service) openAPIJSON(w http.ResponseWriter, r *http.Request) {
 	serveText(w, r, "application/json", s.offered.Load().openAPI.json)
@@ -116,7 +119,7 @@ func (s *Service) openAPIYAML(w http.ResponseWriter, r *http.Request) {
 	serveText(w, r, "application/yaml", s.offered.Load().openAPI.yaml)
 }
 
-// docs answers GET /docs.
+// docs answers GET /docs and GET /docs/api.
 func (s *Service) docs(w http.ResponseWriter, r *http.Request) {
 	base := strings.TrimSuffix(s.baseURL(r).String(), "/")
 	o := s.offered.Load().openAPI

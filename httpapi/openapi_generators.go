@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -31,6 +32,8 @@ func (d document) splitActions() {
 	}
 	union := toNode(map[string]any{"type": "object", "oneOf": []any{}})
 	mapping := toNode(map[string]string{})
+	steps := toNode(map[string]any{"type": "object", "description": "A step of an operation.", "oneOf": []any{}})
+	stepMapping := toNode(map[string]string{})
 	for _, choice := range choices {
 		action := text(choice, "title")
 		name := "Do" + camel(action)
@@ -51,7 +54,7 @@ func (d document) splitActions() {
 		}
 		remove(props, "steps")
 		remove(props, "keep")
-		set(props, "action", toNode(map[string]any{"type": "string", "enum": []string{action}, "description": text(do, "properties", "action", "description")}))
+		set(props, "action", toNode(map[string]any{"type": "string", "enum": []string{action}, "description": "Name of the action."}))
 		parameters := plain(get(choice, "properties", "parameters"))
 		target := get(schemas, strings.TrimPrefix(text(parameters, "$ref"), ref("schemas", "")))
 		if len(get(target, "properties").Content) == 0 {
@@ -76,6 +79,11 @@ func (d document) splitActions() {
 			remove(target, "required")
 		}
 		set(schemas, name, variant)
+		step := "Step" + camel(action)
+		set(schemas, step, asStep(variant))
+		of := get(steps, "oneOf")
+		of.Content = append(of.Content, toNode(map[string]string{"$ref": ref("schemas", step)}))
+		set(stepMapping, action, toNode(ref("schemas", step)))
 		all := get(union, "oneOf")
 		all.Content = append(all.Content, toNode(map[string]string{"$ref": ref("schemas", name)}))
 		set(mapping, action, toNode(ref("schemas", name)))
@@ -84,6 +92,10 @@ func (d document) splitActions() {
 	set(get(union, "discriminator"), "mapping", mapping)
 	set(union, "description", toNode("One action."))
 	set(schemas, "DoAction", union)
+	set(steps, "discriminator", toNode(map[string]any{"propertyName": "action"}))
+	set(get(steps, "discriminator"), "mapping", stepMapping)
+	set(schemas, "Step", steps)
+	set(get(schemas, "Do"+camel(stepsAction), "properties", "steps"), "items", toNode(map[string]string{"$ref": ref("schemas", "Step")}))
 	both := toNode(map[string]any{"type": "object", "oneOf": []map[string]string{
 		{"$ref": ref("schemas", "DoAction")}, {"$ref": ref("schemas", "Do"+camel(stepsAction))},
 	}})
@@ -91,6 +103,22 @@ func (d document) splitActions() {
 		set(both, "description", plain(doc))
 	}
 	*do = *both
+}
+
+// asStep returns the schema of an action without the members that belong to the whole operation.
+func asStep(variant *yaml.Node) *yaml.Node {
+	step := plain(variant)
+	props := get(step, "properties")
+	for i := 0; i < len(props.Content); {
+		if name := props.Content[i].Value; name == "action" || name == "parameters" {
+			i += 2
+			continue
+		}
+		props.Content = slices.Delete(props.Content, i, i+2)
+	}
+	required := get(step, "required")
+	required.Content = slices.DeleteFunc(required.Content, func(n *yaml.Node) bool { return n.Value != "action" && n.Value != "parameters" })
+	return step
 }
 
 // camel returns a name in snake case as a type name: ResetPassword for reset_password.

@@ -291,6 +291,24 @@ func TestOpenAPIActions(t *testing.T) {
 	if got := dig(schemas, "DoSteps", "required"); !reflect.DeepEqual(got, any([]any{"file_keys", "steps"})) {
 		t.Errorf("an operation of several steps requires %v", got)
 	}
+	// A step has the same parameters as an operation of one action.
+	if got := dig(schemas, "DoSteps", "properties", "steps", "items", "$ref"); got != "#/components/schemas/Step" {
+		t.Errorf("the steps are %v", got)
+	}
+	for _, name := range reg.Names() {
+		step, do := dig(schemas, "Step"+camel(name)), dig(schemas, "Do"+camel(name))
+		if got := dig(schemas, "Step", "discriminator", "mapping", name); got != "#/components/schemas/Step"+camel(name) {
+			t.Errorf("the discriminator of steps refers to %v for %s", got, name)
+		}
+		for _, member := range []string{"action", "parameters"} {
+			if !reflect.DeepEqual(dig(step, "properties", member), dig(do, "properties", member)) {
+				t.Errorf("%s of a step is %v, want that of %s", member, dig(step, "properties", member), "Do"+camel(name))
+			}
+		}
+		if n := len(dig(step, "properties").(map[string]any)); n > 2 {
+			t.Errorf("the step %s has %d members", name, n)
+		}
+	}
 	choices := list(dig(schemas, "DoAction", "oneOf"))
 	names := reg.Names()
 	if len(choices) != len(names) {
@@ -943,7 +961,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	call(200, "DELETE", "/api/v1/files/"+good, "")
 	call(404, "GET", "/api/v1/files/"+good+"?wait=30s", "")
 	call(404, "DELETE", "/api/v1/files/"+good, "")
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-3.0.json", "/openapi.yaml", "/docs", "/docs/api"} {
 		call(200, "GET", path, "", "Authorization", "")
 		call(200, "HEAD", path, "", "Authorization", "")
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -51,9 +52,7 @@ func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
 		return nil
 	}
 	name := who.KeyID
-	if name == "" {
-		name = who.Account
-	}
+	name = cmp.Or(name, who.Account)
 	a := s.rates.Take(name, gcra.Rate(rate), s.rates.Now(), n)
 	h := w.Header()
 	h.Set("RateLimit-Limit", strconv.Itoa(a.Limit))

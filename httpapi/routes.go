@@ -54,7 +54,8 @@ func (s *Service) routes() []route {
 		{method: "GET", path: "/openapi.json", handler: s.openAPIJSON, open: true, noAlias: true},
 		{method: "GET", path: "/openapi-3.0.json", handler: s.openAPI30, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.yaml", handler: s.openAPIYAML, open: true, noAlias: true},
-		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true},
+		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true}, // of refserver: its documentation
+		{method: "GET", path: "/docs/api", handler: s.docs, open: true, noAlias: true},
 	}...)
 }
 

@@ -91,6 +91,9 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want chromium whole_browser
 	want nodejs command -v node
 	want npm command -v npm
+	# The tests run the PHP program of the quickstart (16 MB).
+	want php-cli command -v php
+	packages php-curl
 	# Tests start their own servers, without a system service.
 	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
 	want postgresql postgres
@@ -162,6 +165,25 @@ from_npm() {
 	done
 }
 
+# rule_checker installs promtool, which checks the alerting rules. The package prometheus would also
+# start a server, so only this program is taken out of it (50 MB).
+rule_checker() {
+	local dir
+	if [ "$mode" != test ] && [ "$mode" != bench ] || command -v promtool >/dev/null || [ -x "$root/.tools/usr/bin/promtool" ]; then
+		return
+	fi
+	echo "Installing: promtool in .tools"
+	if ! listed prometheus; then
+		if [ "$(id -u)" -eq 0 ]; then apt-get update -qq; else sudo apt-get update -qq; fi
+	fi
+	dir=$(mktemp -d)
+	chmod 755 "$dir" # apt-get downloads as another user
+	(cd "$dir" && apt-get download -qq prometheus 2>/dev/null)
+	mkdir -p "$root/.tools"
+	dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -x -C "$root/.tools" ./usr/bin/promtool
+	rm -r "$dir"
+}
+
 # sharp has no Debian package. Without it the comparison reports it as missing.
 sharp() {
 	local dir=$root/benchmarks/.tools version=0.34.5
@@ -198,6 +220,7 @@ beside() {
 	go_toolchain
 	go_tools
 	from_npm
+	rule_checker
 	sharp
 }
 finished() { # exits if no package is missing

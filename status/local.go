@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -186,12 +187,8 @@ func NewLocal(s Source, o *LocalOptions) *Local {
 		o = new(LocalOptions)
 	}
 	l := &Local{source: s, every: o.Every, overflowWait: o.OverflowWait, log: o.Log, wake: make(chan struct{}, 1)}
-	if l.every <= 0 {
-		l.every = 10 * time.Second
-	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l.every = cmp.Or(max(l.every, 0), 10*time.Second)
+	l.log = cmp.Or(l.log, slog.New(slog.DiscardHandler))
 	return l
 }
 
@@ -248,9 +245,7 @@ func (l *Local) bucket(queue, owner string) *bucket {
 		if !ok {
 			limit = l.limits[""]
 		}
-		if limit == 0 {
-			limit = runtime.GOMAXPROCS(0)
-		}
+		limit = cmp.Or(limit, runtime.GOMAXPROCS(0))
 		if limit < 0 {
 			return nil
 		}

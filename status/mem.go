@@ -161,9 +161,7 @@ func (s *MemStore) Get(_ context.Context, id string) (*Operation, error) {
 func (s *MemStore) List(ctx context.Context, q Query) iter.Seq2[*Operation, error] {
 	return func(yield func(*Operation, error) bool) {
 		limit := q.Limit
-		if limit <= 0 {
-			limit = 50
-		}
+		limit = cmp.Or(max(limit, 0), 50)
 		var before *position
 		if q.Before != "" {
 			s.mu.Lock()

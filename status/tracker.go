@@ -188,9 +188,7 @@ func New(cfg Config) (*Tracker, error) {
 	if cfg.Store == nil {
 		cfg.Store = NewMemStore()
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Dispatcher == nil {
 		cfg.Dispatcher = NewLocal(cfg.Store, &LocalOptions{Log: cfg.Log})
 	}

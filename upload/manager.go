@@ -33,6 +33,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -740,9 +741,7 @@ func (m *Manager) addFile(ctx context.Context, f File, r io.Reader, path string)
 	if err != nil {
 		return nil, fmt.Errorf("store content: %w", err)
 	}
-	if added.ETag == "" {
-		added.ETag = etag
-	}
+	added.ETag = cmp.Or(added.ETag, etag)
 	stored, err := m.store.Create(ctx, added)
 	if err != nil {
 		// If this fails too, Sweep will find it.

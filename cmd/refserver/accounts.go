@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,9 +151,7 @@ func (c *cli) printAccounts(ctx context.Context, a *auth.Accounts) error {
 			return err
 		}
 		name := acct.Name
-		if name == "" {
-			name = "-"
-		}
+		name = cmp.Or(name, "-")
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", acct.ID, name, day(acct.Created), day(acct.LastLogin), used.StoredBytes, accountState(acct))
 	}
 	return w.Flush()

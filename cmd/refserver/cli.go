@@ -86,10 +86,23 @@ func withCommand(args []string) []string {
 	return args
 }
 
+// manual is the description of refserver in its manual page.
+const manual = `refserver is the Filewright server. It also works on local files without one. Without a command it starts the server.
+
+Each flag can be set in the environment: --data-dir as FILEWRIGHT_DATA_DIR. The flags of serve can be set in a YAML file (--config).
+
+# EXIT STATUS
+
+* **0**: success.
+* **1**: failure. run: at least one file failed.
+* **2**: invalid command line.
+* **3**: check and conformance only: the test could not be completed.
+`
+
 // root returns the command that has all others.
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "refserver", Args: cobra.ArbitraryArgs, SilenceErrors: true, SilenceUsage: true,
+		Use: "refserver", Short: "convert, compress, merge and protect files, as a server or without one", Long: manual, Args: cobra.ArbitraryArgs, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return usageError{c.unknownCommand(cmd, args[0])}
 		},
@@ -111,6 +124,7 @@ func (c *cli) root() *cobra.Command {
 	})
 	c.add(root,
 		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), checkConformance(c), batchRun(c), agents(c),
+		writeDocs(c), writeManual(c, func() *cobra.Command { return root }),
 		c.command(spec{use: "version", short: "print the version", run: func(context.Context, []string) error {
 			fmt.Fprintln(c.out, versionLine())
 			return nil

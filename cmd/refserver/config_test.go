@@ -145,7 +145,8 @@ func TestParseSize(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	empty, made := t.TempDir(), t.TempDir()
-	if code := run(t.Context(), []string{"keys", "create", "--data-dir", made, "--name", "a"}, io.Discard, io.Discard, noEnv); code != 0 {
+	var note bytes.Buffer // about the new directory: the name may be a typo
+	if code := run(t.Context(), []string{"keys", "create", "--data-dir", made, "--name", "a"}, io.Discard, &note, noEnv); code != 0 || !strings.Contains(note.String(), made+" was no data directory") {
 		t.Fatal("no database")
 	}
 	missing := filepath.Join(empty, "typo")

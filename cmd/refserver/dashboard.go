@@ -11,14 +11,18 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// handler returns the HTTP handler: the service behind the dashboard. end ends the requests of open
-// pages, so that the server can shut down.
+// handler returns the HTTP handler: the service behind the documentation and the dashboard. end ends
+// the requests of open pages, so that the server can shut down.
 func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, end func(), err error) {
-	switch {
-	case a.service == nil:
+	if a.service == nil {
 		return workerOnly(a.node), func() {}, nil
-	case !cfg.dashboard:
-		return a.service, func() {}, nil
+	}
+	service, err := withDocs(a.service, a.service.OpenAPI)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !cfg.dashboard {
+		return compressed(service), func() {}, nil
 	}
 	connect, err := a.uploadOrigins(ctx)
 	if err != nil {
@@ -30,7 +34,7 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 	if err != nil {
 		return nil, nil, err
 	}
-	return withDashboard(d, a.service), d.Close, nil
+	return compressed(withDashboard(d, service)), d.Close, nil
 }
 
 // withDashboard redirects browsers from the root to the dashboard. It passes all other requests to

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -53,7 +55,12 @@ func createKey(c *cli) *cobra.Command {
 			if ttl != 0 {
 				k.Expires = time.Now().Add(ttl)
 			}
+			_, err := os.Stat(filepath.Join(where.dir, databaseName))
+			fresh := where.url == "" && errors.Is(err, iofs.ErrNotExist)
 			return withAccounts(ctx, where, func(a *auth.Accounts) error {
+				if fresh { // perhaps a typo
+					fmt.Fprintf(c.err, "%s was no data directory; it is one now. Start the server with --data-dir %[1]s.\n", where.dir)
+				}
 				if k.Account != "" {
 					switch acct, err := find(ctx, a, k.Account); {
 					case err == nil:

@@ -13,6 +13,8 @@
 //	refserver conformance          check any server against the rules of the API
 //	refserver convert IN OUT       convert one file, without a server
 //	refserver completion SHELL     print completions for bash, zsh, fish or PowerShell
+//	refserver man DIR              write manual pages
+//	refserver docs DIR             write the documentation as static pages
 //	refserver version              print the version
 //
 // Every command has a --help flag. Every flag can also be set in the environment: --data-dir as

@@ -1,6 +1,7 @@
 package archiveops
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -87,9 +88,7 @@ func safeName(name string) string {
 	}, name)
 	name = norm.NFC.String(name)
 	name = strings.TrimRight(strings.TrimLeft(name, " "), ". ") // Windows removes trailing dots and spaces
-	if name == "" {
-		name = "file"
-	}
+	name = cmp.Or(name, "file")
 	if reserved(name) {
 		name = "_" + name
 	}

@@ -2,6 +2,7 @@ package documentops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/xml"
@@ -174,9 +175,7 @@ func (p *packageReader) meta(name, text string) {
 	case "lastModifiedBy":
 		r.Set("last_author", text)
 	case "language":
-		if r.Document.Language == "" {
-			r.Document.Language = text
-		}
+		r.Document.Language = cmp.Or(r.Document.Language, text)
 	case "created", "creation-date":
 		r.SetTime("created", text)
 	case "modified":

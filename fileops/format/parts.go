@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/binary"
 	"encoding/xml"
@@ -95,9 +96,7 @@ func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
 			byExtension = mime
 		}
 	}
-	if kind == "" {
-		kind = byExtension
-	}
+	kind = cmp.Or(kind, byExtension)
 	return ofMainPart[strings.ToLower(kind)]
 }
 

@@ -4,6 +4,7 @@ package imageops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -144,9 +145,7 @@ func (c goCodec) encode(ctx context.Context, m decoded, t plan) ([]byte, error) 
 	switch t.to {
 	case format.JPG:
 		q := t.quality
-		if q == 0 {
-			q = 90
-		}
+		q = cmp.Or(q, 90)
 		if err = jpeg.Encode(&b, laidOn(m.img, t.backdrop()), &jpeg.Options{Quality: q}); err == nil && rgbProfile(m.profile) {
 			return imagefile.WithJPEGProfile(b.Bytes(), m.profile), nil
 		}

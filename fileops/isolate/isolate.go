@@ -88,12 +88,8 @@ func New(name string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("isolate: %w", err)
 	}
-	if o.Spare <= 0 {
-		o.Spare = runtime.GOMAXPROCS(0)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Spare = cmp.Or(max(o.Spare, 0), runtime.GOMAXPROCS(0))
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.TempDir, err = filepath.Abs(cmp.Or(o.TempDir, os.TempDir())); err != nil {
 		return nil, fmt.Errorf("isolate: %w", err)
 	}

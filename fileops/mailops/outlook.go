@@ -1,6 +1,7 @@
 package mailops
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -369,9 +370,7 @@ func (s *storage) attached(m *message, depth int) error {
 				out.name = fmt.Sprintf("attachment-%d%s", i+1, ext)
 			}
 		}
-		if out.mediaType == "" {
-			out.mediaType = "application/octet-stream"
-		}
+		out.mediaType = cmp.Or(out.mediaType, "application/octet-stream")
 		m.attachments = append(m.attachments, out)
 	}
 	return nil

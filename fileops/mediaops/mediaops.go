@@ -132,9 +132,7 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 	if e.threads <= 0 {
 		e.threads = min(runtime.GOMAXPROCS(0), 8)
 	}
-	if e.maxOutput <= 0 {
-		e.maxOutput = 4 << 30
-	}
+	e.maxOutput = cmp.Or(max(e.maxOutput, 0), 4<<30)
 	var err error
 	if e.ffmpeg, err = o.Sandbox.Find(ctx, []string{"-version"}, cmp.Or(o.FFmpeg, "ffmpeg")); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package mediaops
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -186,9 +187,7 @@ func (e *Engine) joinMovies(parts []*media, t target, sound bool, silence []stri
 	sh := t.shape(request{})
 	w, h := t.mergedSize(first)
 	fps, _ := first.frameRate()
-	if fps == 0 {
-		fps = 25
-	}
+	fps = cmp.Or(fps, 25)
 	fps = min(fps, 60)
 	var streams []node
 	for i, m := range parts {

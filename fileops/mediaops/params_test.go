@@ -1,6 +1,7 @@
 package mediaops_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -38,9 +39,7 @@ func corners(t *testing.T, path string, at float64) string {
 				letter += l
 			}
 		}
-		if letter == "" {
-			letter = "k"
-		}
+		letter = cmp.Or(letter, "k")
 		if letter == "rgb" {
 			letter = "w"
 		}

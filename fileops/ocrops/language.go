@@ -2,6 +2,7 @@ package ocrops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -190,9 +191,7 @@ func parseScript(s string) (found *script, sure float64) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch key {
 		case "Script":
-			if name == "" {
-				name = value
-			}
+			name = cmp.Or(name, value)
 		case "Script confidence":
 			if n, err := strconv.ParseFloat(value, 64); err == nil && sure == 0 {
 				sure = n

@@ -109,21 +109,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 }
 
 func find(ctx context.Context, o Options) (*Engine, error) {
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 2 * time.Minute
-	}
-	if o.MaxPixels <= 0 {
-		o.MaxPixels = 100e6
-	}
-	if o.MaxPages <= 0 {
-		o.MaxPages = 500
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Workers = cmp.Or(max(o.Workers, 0), runtime.GOMAXPROCS(0))
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 2*time.Minute)
+	o.MaxPixels = cmp.Or(max(o.MaxPixels, 0), 100e6)
+	o.MaxPages = cmp.Or(max(o.MaxPages, 0), 500)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
 	if o.Probed != "" {
 		var p probed

@@ -33,7 +33,9 @@ func eachRecord(r *bufio.Reader, enhanced bool) error {
 	le := binary.LittleEndian
 	if !enhanced {
 		if head, err := r.Peek(4); err == nil && bytes.Equal(head, []byte("\xd7\xcd\xc6\x9a")) {
-			r.Discard(22)
+			if _, err := r.Discard(22); err != nil {
+				return errMetafile
+			}
 		}
 		if _, err := r.Discard(18); err != nil {
 			return errMetafile

@@ -127,28 +127,14 @@ type Engine struct {
 // host. No process keeps running. If it finds neither LibreOffice nor pandoc, it fails
 // with a *[fileops.MissingError].
 func New(ctx context.Context, o Options) (*Engine, error) {
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.RecycleAfter <= 0 {
-		o.RecycleAfter = 50
-	}
-	if o.RecycleRSS <= 0 {
-		o.RecycleRSS = 600e6
-	}
-	if o.MemoryLimit <= 0 {
-		o.MemoryLimit = 4 << 30
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 2 * time.Minute
-	}
+	o.Workers = cmp.Or(max(o.Workers, 0), runtime.GOMAXPROCS(0))
+	o.RecycleAfter = cmp.Or(max(o.RecycleAfter, 0), 50)
+	o.RecycleRSS = cmp.Or(max(o.RecycleRSS, 0), 600e6)
+	o.MemoryLimit = cmp.Or(max(o.MemoryLimit, 0), 4<<30)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 2*time.Minute)
 	o.Limits = o.Limits.orDefault()
-	if o.TempDir == "" {
-		o.TempDir = os.TempDir()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.TempDir = cmp.Or(o.TempDir, os.TempDir())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
 	e.fonts = sync.OnceValue(func() map[string]bool { return installedFonts(o.Sandbox) })
 	add := func(d fileops.Dependency, p *engine.Program, err error) *engine.Program {

@@ -2,6 +2,7 @@ package officeops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rc4"  //nolint:gosec // the format demands it
 	"crypto/sha1" //nolint:gosec // the format demands it
@@ -170,9 +171,7 @@ func pptKey(session []byte, password string) (func(id uint32) *rc4.Cipher, error
 	}
 	header, v := session[12:12+size], session[12+size:]
 	bits := le.Uint32(header[16:])
-	if bits == 0 {
-		bits = 40
-	}
+	bits = cmp.Or(bits, 40)
 	const rc4Algorithm, sha1Algorithm = 0x6801, 0x8004
 	if le.Uint32(header[8:]) != rc4Algorithm || le.Uint32(header[12:]) != sha1Algorithm || bits%8 != 0 || bits < 40 || bits > 128 || le.Uint32(v) != 16 {
 		return nil, fileops.Fail(fileops.ErrUnsupportedInput, errPPT, "the presentation is encrypted by an unsupported method")

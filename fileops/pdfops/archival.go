@@ -2,6 +2,7 @@ package pdfops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,7 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 	}
 	pdfa.Claim(d, want)
 	d.Version = map[int]string{1: "1.4"}[want.Part]
-	if d.Version == "" {
-		d.Version = "1.7"
-	}
+	d.Version = cmp.Or(d.Version, "1.7")
 	var after bytes.Buffer
 	if err := d.Write(&after, want.Part == 1, nil); err != nil {
 		return err

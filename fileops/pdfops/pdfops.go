@@ -96,9 +96,7 @@ func (l Limits) pages() int {
 // checkPixels returns an error if an image is larger than the limit.
 func (l Limits) checkPixels(width, height int) error {
 	most := l.Pixels
-	if most <= 0 {
-		most = 100_000_000
-	}
+	most = cmp.Or(max(most, 0), 100_000_000)
 	if width <= 0 || height <= 0 || int64(width) <= most/int64(height) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package pdfread
 import (
 	"context"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
@@ -15,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/markdown"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pptx"
 	"github.com/filewright/filewright/fileops/pdfread/internal/tables"
 )
 
@@ -55,11 +57,15 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Forma
 		choose(picturesParam, model.FormPicture)
 		shrink(job, r.sheets)
 	}
-	d := layout.Document(ctx, r.sheets, r.marks, to == format.DOCX)
+	if to == format.PPTX {
+		warnTurned(job, r.sheets)
+		asSlides(job, r.sheets)
+	}
+	d := layout.Document(ctx, r.sheets, r.marks, to == format.DOCX || to == format.PPTX)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.backdrops(ctx, job, d, r.media); err != nil {
+	if err := e.backdrops(ctx, job, d, r.media, to); err != nil {
 		return nil, err
 	}
 	d.Info, d.Lang, d.Media = r.info, r.lang, r.media.All
@@ -104,6 +110,45 @@ func shrink(job *fileops.Job, sheets []*model.Sheet) {
 	}
 }
 
+// asSlides prepares pages for a presentation: each keeps its look, and all fit on slides
+// of the size of the first page.
+func asSlides(job *fileops.Job, sheets []*model.Sheet) {
+	var first *model.Sheet
+	var resized []int
+	for _, s := range sheets {
+		s.Form = model.FormBoxes
+		if s.W <= 0 || s.H <= 0 { // damaged
+			continue
+		}
+		k := 1.0
+		if first == nil {
+			first = s
+			k = min(max(1, pptx.Smallest/min(s.W, s.H)), pptx.Largest/max(s.W, s.H))
+		} else {
+			k = min(first.W/s.W, first.H/s.H)
+		}
+		if math.Abs(k-1) > 0.001 {
+			s.Scale(k)
+		}
+		if s != first && math.Abs(k-1) > 0.02 {
+			resized = append(resized, s.Number)
+		}
+	}
+	if len(resized) > 0 {
+		job.Warn(fileops.WarnLayoutSimplified, "All slides of a presentation have the same size, so these pages were made larger or smaller: %s.", pageList(resized))
+	}
+}
+
+// slideSize returns the size of slides, which is that of the first page that has one.
+func slideSize(d *model.Document) (w, h float64) {
+	for _, s := range d.Sections {
+		if s.W > 0 && s.H > 0 {
+			return max(s.W, pptx.Smallest), max(s.H, pptx.Smallest)
+		}
+	}
+	return 595, 842
+}
+
 // tablesHold is the part of a document's letters that its tables need for a result without a warning:
 // page numbers and a title may be outside.
 const tablesHold = 0.9
@@ -124,6 +169,9 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 	switch to {
 	case format.DOCX:
 		write = func(w io.Writer) error { return docx.Write(ctx, w, d) }
+	case format.PPTX:
+		width, height := slideSize(d)
+		write = func(w io.Writer) error { return pptx.Write(ctx, w, d, width, height) }
 	case format.HTML:
 		name := format.Base(job.Input().Name())
 		write = func(w io.Writer) error { return html.Write(ctx, w, flow.New(d), name) }
@@ -152,7 +200,7 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 }
 
 // backdrops draws the pictures of fixed pages.
-func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Document, media *extract.Store) error {
+func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Document, media *extract.Store, to format.Format) error {
 	var pages []*model.Fixed
 	var boxes, whole, behind, chosen []int
 	for _, s := range d.Sections {
@@ -174,7 +222,7 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 			behind = append(behind, f.Number)
 		}
 	}
-	if len(boxes) > 0 {
+	if len(boxes) > 0 && to == format.DOCX {
 		job.Warn(fileops.WarnLayoutSimplified, "Flowing text cannot show %s, so text boxes over a picture do.", pageList(boxes))
 	}
 	if len(whole) > 0 {
@@ -183,7 +231,7 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 	if len(chosen) > 0 {
 		job.Warn(fileops.WarnPageAsImage, "In print, neither flowing text nor text boxes look like %s, so a picture of the page was kept, with the text behind it.", pageList(chosen))
 	}
-	if len(behind) > 0 {
+	if len(behind) > 0 && to == format.DOCX {
 		job.Warn(fileops.WarnPageAsImage, "Flowing text cannot show %s, so pictures do, with the text behind them.", pageList(behind))
 	}
 	if len(pages) == 0 {

@@ -63,9 +63,15 @@
 // lines too far: its text goes into boxes at their places, over a picture of
 // everything else. A page whose text cannot be read becomes a picture with the
 // recognized text behind it. Warnings name these pages.
+//
+// # Slides
+//
+// Each page becomes a slide that keeps its look like such a page. All slides have the
+// size of the first page; other pages are made larger or smaller to fit.
 package pdfread
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -164,24 +170,14 @@ type Engine struct {
 
 // New returns an engine. pdfium is compiled on first use.
 func New(_ context.Context, o Options) (*Engine, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.FontDirs == nil {
 		o.FontDirs = systemFonts()
 	}
-	if o.Instances <= 0 {
-		o.Instances = runtime.GOMAXPROCS(0)
-	}
-	if o.PageTimeout <= 0 {
-		o.PageTimeout = time.Minute
-	}
-	if o.MaxPages <= 0 {
-		o.MaxPages = maxPages
-	}
-	if o.MaxPixels <= 0 {
-		o.MaxPixels = maxPixels
-	}
+	o.Instances = cmp.Or(max(o.Instances, 0), runtime.GOMAXPROCS(0))
+	o.PageTimeout = cmp.Or(max(o.PageTimeout, 0), time.Minute)
+	o.MaxPages = cmp.Or(max(o.MaxPages, 0), maxPages)
+	o.MaxPixels = cmp.Or(max(o.MaxPixels, 0), maxPixels)
 	pool, err := pdfium.NewPool(o.CacheDir, o.FontDirs, o.Instances, o.Log)
 	if err != nil {
 		return nil, fileops.Missing(dependency(), fmt.Errorf("pdfread: %w", err))
@@ -222,7 +218,7 @@ func (e *Engine) Convert() fileops.Action {
 		return p
 	}
 	lossless, lossy := e.pictureFormats()
-	text := fileops.Schema{to("Format of the result; html and docx hold pictures too, md and txt only text, xlsx and csv only tables.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages, password}
+	text := fileops.Schema{to("Format of the result; html, docx and pptx hold pictures too, md and txt only text, xlsx and csv only tables.", format.TXT, format.DOCX, format.PPTX, format.HTML, format.MD, format.XLSX, format.CSV), pages, password}
 	if e.recognizer != nil {
 		text = append(text, e.recognizer.Language())
 	}
@@ -230,7 +226,7 @@ func (e *Engine) Convert() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		MaxBytes: pdfium.MaxFileSize,
 		Name:     "convert", Engine: "pdfium", Family: "pdf",
-		Summary: "Converts the pages of a PDF file to pictures, or the document to text, Word, HTML, Markdown or sheets.",
+		Summary: "Converts the pages of a PDF file to pictures, or the document to text, Word, slides, HTML, Markdown or sheets.",
 		Accepts: []fileops.Accept{
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages, password}},
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossy...), dpi, quality, pages, password}},
@@ -240,7 +236,7 @@ func (e *Engine) Convert() fileops.Action {
 		switch f := format.Parse(job.Params.Get("convert_to")); f {
 		case format.TXT:
 			return e.toText(ctx, job)
-		case format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV:
+		case format.DOCX, format.PPTX, format.HTML, format.MD, format.XLSX, format.CSV:
 			return e.toDocument(ctx, job, f)
 		default:
 			return e.toPictures(ctx, job, f)

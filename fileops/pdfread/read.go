@@ -26,7 +26,7 @@ type reading struct {
 // pages. It reports progress up to part. A document without text is an error,
 // unless it is blank, or the format to can hold pictures.
 func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, to format.Format) (*reading, error) {
-	pictures := to == format.DOCX || to == format.HTML || to == format.MD
+	pictures := to == format.DOCX || to == format.PPTX || to == format.HTML || to == format.MD
 	dir, err := job.Dir()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, to fo
 		r.lang = doc.Language()
 		r.marks = extract.Outline(doc)
 		x := extract.New(doc, r.media)
-		x.AsShown = to == format.DOCX
+		x.AsShown = to == format.DOCX || to == format.PPTX
 		err = e.eachSheet(ctx, job, x, scans, pages, part, func(s *model.Sheet) error {
 			r.sheets = append(r.sheets, s)
 			return nil

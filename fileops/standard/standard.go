@@ -25,6 +25,7 @@
 package standard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,9 +116,7 @@ func Probe(ctx context.Context, o *Options) *Set {
 		o = new(Options)
 	}
 	f := &finder{opts: *o, refused: make(map[string]error)}
-	if f.opts.Log == nil {
-		f.opts.Log = slog.New(slog.DiscardHandler)
-	}
+	f.opts.Log = cmp.Or(f.opts.Log, slog.New(slog.DiscardHandler))
 	if !o.Unconfined {
 		f.sandbox = engine.NewSandbox()
 		if o.NoNamespaces {

@@ -50,6 +50,7 @@
 package webops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,33 +147,15 @@ func chromium() fileops.Dependency {
 }
 
 func find(ctx context.Context, o Options) (*Engine, error) {
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.RecycleAfter <= 0 {
-		o.RecycleAfter = 200
-	}
-	if o.RecycleMemory <= 0 {
-		o.RecycleMemory = 800e6
-	}
-	if o.MemoryLimit <= 0 {
-		o.MemoryLimit = 3 << 30
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 2 * time.Minute
-	}
-	if o.ScriptTime <= 0 {
-		o.ScriptTime = 20 * time.Second
-	}
-	if o.MaxCells <= 0 {
-		o.MaxCells = 20_000
-	}
-	if o.TempDir == "" {
-		o.TempDir = os.TempDir()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Workers = cmp.Or(max(o.Workers, 0), runtime.GOMAXPROCS(0))
+	o.RecycleAfter = cmp.Or(max(o.RecycleAfter, 0), 200)
+	o.RecycleMemory = cmp.Or(max(o.RecycleMemory, 0), 800e6)
+	o.MemoryLimit = cmp.Or(max(o.MemoryLimit, 0), 3<<30)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 2*time.Minute)
+	o.ScriptTime = cmp.Or(max(o.ScriptTime, 0), 20*time.Second)
+	o.MaxCells = cmp.Or(max(o.MaxCells, 0), 20_000)
+	o.TempDir = cmp.Or(o.TempDir, os.TempDir())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	names := programs
 	switch o.Chromium {
 	case engine.None:

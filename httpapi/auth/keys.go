@@ -35,9 +35,7 @@ type Keys struct {
 
 // NewKeys returns the keys in store. log may be nil.
 func NewKeys(store account.KeyStore, log *slog.Logger) *Keys {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	k := &Keys{store: store, log: log}
 	k.lookup.ask = store.Grants
 	return k
@@ -83,9 +81,7 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *account.K
 		Hash: sha256.Sum256([]byte(raw)), Created: time.Now(), Expires: n.Expires,
 		Scopes: cmp.Or(n.Scopes, httpapi.DefaultScopes).String(), Rate: n.Rate.PerSecond, Burst: n.Rate.Burst,
 	}
-	if key.Account == "" {
-		key.Account = key.ID
-	}
+	key.Account = cmp.Or(key.Account, key.ID)
 	if err := k.store.Create(ctx, key); err != nil {
 		return "", nil, err
 	}

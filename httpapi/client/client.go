@@ -17,6 +17,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -450,9 +451,7 @@ type permanentError struct{ error }
 // repeats only what the server refused.
 func (c *Client) retry(ctx context.Context, repeat bool, f func() error) error {
 	attempts := c.Attempts
-	if attempts <= 0 {
-		attempts = 5
-	}
+	attempts = cmp.Or(max(attempts, 0), 5)
 	delay := 200 * time.Millisecond
 	for n := 1; ; n++ {
 		err := f()

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -264,9 +265,7 @@ func TestContinue(t *testing.T) {
 	systest.NoError(t, json.Unmarshal(stored, again))
 	first := int64(0)
 	systest.NoError(t, c.Send(t.Context(), again, bytes.NewReader(content), func(sent, _ int64) {
-		if first == 0 {
-			first = sent
-		}
+		first = cmp.Or(first, sent)
 	}))
 	if first <= 1<<20 {
 		t.Errorf("the first report after the pause says %d bytes", first)

@@ -18,6 +18,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -98,9 +99,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if cfg.Service == nil || cfg.Accounts == nil {
 		return nil, errors.New("dashboard: Config.Service and Config.Accounts are required")
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	d := &Dashboard{cfg: cfg, log: cfg.Log, streams: make(map[string]int)}
 	var err error
 	if d.assets, err = loadAssets(); err != nil {

@@ -1,6 +1,7 @@
 package gotenberg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -312,9 +313,7 @@ func (c *call) output(docs []doc) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wanted == "" {
-		wanted = c.trace
-	}
+	wanted = cmp.Or(wanted, c.trace)
 	return &output{a, a, wanted + ".zip", "application/zip", a.Size()}, nil
 }
 

@@ -16,6 +16,7 @@
 package onecall
 
 import (
+	"cmp"
 	_ "embed"
 	"net/http"
 	"slices"
@@ -38,12 +39,8 @@ var document []byte
 
 // New returns the extension for httpapi.Config.Extensions.
 func New(c Config) func(*httpapi.Service) httpapi.Extension {
-	if c.Timeout <= 0 {
-		c.Timeout = 10 * time.Minute
-	}
-	if c.Wait <= 0 {
-		c.Wait = time.Minute
-	}
+	c.Timeout = cmp.Or(max(c.Timeout, 0), 10*time.Minute)
+	c.Wait = cmp.Or(max(c.Wait, 0), time.Minute)
 	c.Wait = min(c.Wait, c.Timeout)
 	return func(svc *httpapi.Service) httpapi.Extension {
 		a := &api{c, svc}

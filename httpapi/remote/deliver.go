@@ -96,9 +96,7 @@ func NewDeliveries(cfg DeliveryConfig) (*Deliveries, error) {
 	if cfg.Store == nil {
 		cfg.Store = new(transfer.MemStore)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	sealer, err := newSealer("filewright deliveries v1", cfg.Secrets)
 	if err != nil {
 		return nil, err

@@ -91,9 +91,7 @@ func NewImports(cfg ImportConfig) (*Imports, error) {
 	if cfg.Store == nil {
 		cfg.Store = new(transfer.MemStore)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	sealer, err := newSealer("filewright imports v1", cfg.Secrets)
 	if err != nil {
 		return nil, err

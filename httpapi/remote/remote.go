@@ -17,6 +17,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -87,9 +88,7 @@ func refused(what string, err error) *failure {
 		return failed("internal_error", "internal error")
 	}
 	code := map[string]string{netguard.RuleScheme: codeScheme, netguard.RuleCredentials: codeCredentials, netguard.RuleAddress: codeAddress}[bad.Rule]
-	if code == "" {
-		code = "invalid_request"
-	}
+	code = cmp.Or(code, "invalid_request")
 	return failed(code, "%s %s", what, bad.Why)
 }
 

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"container/list"
 	"sync"
 	"time"
@@ -33,9 +34,7 @@ func newCache(limit int64) *cache {
 	if limit < 0 {
 		return nil
 	}
-	if limit == 0 {
-		limit = 32 << 20
-	}
+	limit = cmp.Or(limit, 32<<20)
 	return &cache{limit: limit, order: list.New(), entries: make(map[string]*list.Element)}
 }
 

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -274,9 +275,7 @@ func (s *Operations) Get(ctx context.Context, id string) (op *status.Operation, 
 func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status.Operation, error] {
 	return func(yield func(*status.Operation, error) bool) {
 		left := q.Limit
-		if left <= 0 {
-			left = 50
-		}
+		left = cmp.Or(max(left, 0), 50)
 		created, id := int64(1)<<62, ""
 		if q.Before != "" {
 			id = q.Before

@@ -34,6 +34,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -239,9 +240,7 @@ func (f *flag) Scan(v any) error {
 // Several processes may open a PostgreSQL database at the same time: one of them
 // migrates it.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	db := &DB{cache: newCache(o.Cache), meter: newMeter(), outbox: outbox{wake: make(chan struct{}, 1)}}
 	switch {
 	case o.Path != "" && o.URL != "":

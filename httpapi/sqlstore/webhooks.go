@@ -189,9 +189,7 @@ const ofEndpoint = `EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.id = d.end
 
 // Deliveries implements [webhook.Store].
 func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Query) (list []*webhook.Delivery, err error) {
-	if q.Limit <= 0 {
-		q.Limit = 50
-	}
+	q.Limit = cmp.Or(max(q.Limit, 0), 50)
 	created, id := int64(1)<<62, ""
 	if q.Before != "" {
 		id = q.Before

@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,9 +85,7 @@ func Run(ctx context.Context, cfg Config, done func(Result), levels ...Level) (*
 	if cfg.HTTP == nil {
 		cfg.HTTP = http.DefaultClient
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 2 * time.Minute
-	}
+	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
 	cfg.BaseURL = strings.TrimSuffix(cfg.BaseURL, "/")
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.BaseURL+"/api/v1/status/none", nil)
 	if err != nil {

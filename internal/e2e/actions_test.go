@@ -475,12 +475,12 @@ func TestPasswords(t *testing.T) {
 	shared.fails(t, "password_required", "compress", nil, foreign)
 }
 
-// The first examples of the README and of its page work as they are written.
+// The first examples of the README and of its pages work as they are written.
 func TestOneCallOfTheDocs(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "data"))
 	calls := 0
-	for _, page := range []string{"README.md", filepath.Join("docs", "onecall.md")} {
+	for _, page := range []string{"README.md", filepath.Join("docs", "index.md"), filepath.Join("docs", "onecall.md")} {
 		text := string(systest.ReadFile(t, filepath.Join("..", "..", page)))
 		for _, m := range regexp.MustCompile(`(?m)^\$ (curl .* -o report\.pdf)$`).FindAllStringSubmatch(text, -1) {
 			calls++
@@ -496,7 +496,7 @@ func TestOneCallOfTheDocs(t *testing.T) {
 			}
 		}
 	}
-	if calls != 3 {
+	if calls != 4 {
 		t.Errorf("the pages have %d calls", calls)
 	}
 }

@@ -506,7 +506,10 @@ func TestFormatsAndHealth(t *testing.T) {
 			t.Errorf("metrics without %s", want)
 		}
 	}
-	if d := shared.want(t, 200, "", "GET", "/docs", nil, "Authorization", ""); !strings.Contains(string(d.raw), "/api/v1/initiate-upload") {
+	if d := shared.want(t, 200, "", "GET", "/docs", nil, "Authorization", ""); !strings.Contains(string(d.raw), "/docs/quickstart") {
+		t.Error("the documentation lacks the quickstart")
+	}
+	if d := shared.want(t, 200, "", "GET", "/docs/api", nil, "Authorization", ""); !strings.Contains(string(d.raw), "/api/v1/initiate-upload") {
 		t.Error("docs page without the endpoints")
 	}
 	shared.want(t, 200, "", "GET", "/openapi.yaml", nil, "Authorization", "")

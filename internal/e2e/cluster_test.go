@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -43,9 +44,7 @@ func (c *cluster) node(role string, flags ...string) *server {
 		"--role", role, "--lease", "4s"}, flags...)...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.key == "" {
-		s.key = c.key
-	}
+	s.key = cmp.Or(s.key, c.key)
 	c.key = s.key
 	return s
 }

@@ -3,6 +3,7 @@ package hostile
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -103,9 +104,7 @@ func Polyglots() []Polyglot {
 		"html":       page,
 	} {
 		is := map[string]format.Format{"postscript": format.PS, "eps": format.PS, "svg": format.SVG, "html": format.HTML, "msl": format.XML}[name]
-		if is == "" {
-			is = format.TXT
-		}
+		is = cmp.Or(is, format.TXT)
 		also := pictures
 		if is != format.PS && is != format.SVG {
 			also = append(also[:len(also):len(also)], format.MP4, format.PDF, format.SVG, format.WAV)

@@ -2,6 +2,7 @@ package imagefile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -67,9 +68,7 @@ func readFrame(b []byte) (frame, error) {
 		return frame{}, errAPNG
 	}
 	num, den := int(be.Uint16(b[20:])), int(be.Uint16(b[22:]))
-	if den == 0 {
-		den = 100
-	}
+	den = cmp.Or(den, 100)
 	return frame{
 		r:     image.Rect(int(x), int(y), int(x)+int(w), int(y)+int(h)),
 		delay: num * 1000 / den, dispose: b[24], blend: b[25],

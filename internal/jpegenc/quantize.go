@@ -1,6 +1,7 @@
 package jpegenc
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/bits"
@@ -65,9 +66,7 @@ func (q *quantizer) adapt() {
 	lengths := codeLengths(&q.counts)
 	for symbol, n := range lengths {
 		size := symbol & 15
-		if n == 0 {
-			n = 16
-		}
+		n = cmp.Or(n, 16)
 		q.bits[symbol] = float32(int(n) + size)
 	}
 	q.counts = [256]int{}

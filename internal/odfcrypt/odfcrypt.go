@@ -8,6 +8,7 @@ package odfcrypt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -295,9 +296,7 @@ func (d *decrypter) key(e *entry) ([]byte, error) {
 	}
 	k := e.Data.Derivation
 	size := k.Size
-	if size == 0 {
-		size = 16
-	}
+	size = cmp.Or(size, 16)
 	if size < 0 || size > 64 {
 		return nil, unsupported("key size of", k.Name)
 	}

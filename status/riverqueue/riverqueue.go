@@ -36,6 +36,7 @@
 package riverqueue
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -144,18 +145,12 @@ func New(ctx context.Context, db Database, o *Options) (*Queue, error) {
 	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 || q.o.OverflowWait < 0 {
 		return nil, errors.New("negative limit")
 	}
-	if q.o.Tickets == 0 {
-		q.o.Tickets = 64
-	}
-	if q.o.Lease == 0 {
-		q.o.Lease = 15 * time.Second
-	}
+	q.o.Tickets = cmp.Or(q.o.Tickets, 64)
+	q.o.Lease = cmp.Or(q.o.Lease, 15*time.Second)
 	if q.o.Every == 0 {
 		q.o.Every = min(time.Second, q.o.Lease/6)
 	}
-	if q.log == nil {
-		q.log = slog.New(slog.DiscardHandler)
-	}
+	q.log = cmp.Or(q.log, slog.New(slog.DiscardHandler))
 	if err := db.Migrate(ctx, q.migrate); err != nil {
 		return nil, fmt.Errorf("tables of the queue: %w", err)
 	}
@@ -340,9 +335,7 @@ func (r *run) queueConfig(queue string) (c river.QueueConfig, ok bool) {
 	if !named {
 		n = r.limits[""]
 	}
-	if n == 0 {
-		n = runtime.GOMAXPROCS(0)
-	}
+	n = cmp.Or(n, runtime.GOMAXPROCS(0))
 	return river.QueueConfig{MaxWorkers: n}, n > 0
 }
 

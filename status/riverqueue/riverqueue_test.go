@@ -1,6 +1,7 @@
 package riverqueue_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +75,7 @@ func newNode(t *testing.T, url string, limits map[string]int, h handler, change 
 	if change != nil {
 		change(&cfg, &o)
 	}
-	if o.Lease == 0 {
-		o.Lease = cfg.Lease
-	}
+	o.Lease = cmp.Or(o.Lease, cfg.Lease)
 	if n.queue, err = riverqueue.New(t.Context(), db, &o); err != nil {
 		t.Fatal(err)
 	}

@@ -77,9 +77,7 @@ func NewRunner(cfg Config) *Runner {
 	cfg.Lease = cmp.Or(cfg.Lease, 30*time.Second)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
 	cfg.Retention = cmp.Or(cfg.Retention, 24*time.Hour)
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Runner{
 		cfg: cfg, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		running: make(map[string]*context.CancelCauseFunc), owners: make(map[string]int),

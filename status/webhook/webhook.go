@@ -166,9 +166,7 @@ func New(cfg Config) (*Webhooks, error) {
 	cfg.DisableAfter = cmp.Or(cfg.DisableAfter, 5*24*time.Hour)
 	cfg.Retention = cmp.Or(cfg.Retention, keep)
 	cfg.Endpoints = cmp.Or(cfg.Endpoints, 20)
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Webhooks{cfg: cfg, store: cfg.Store, sealer: s, client: netguard.NewTransport(netguard.Options{Allow: cfg.Allow, TLS: cfg.TLS, Idle: cfg.Endpoint})}, nil
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -60,9 +61,7 @@ func (w *spaceWatch) check() {
 // unknown.
 func (w *spaceWatch) low() bool {
 	dir := w.dir
-	if dir == "" {
-		dir = os.TempDir()
-	}
+	dir = cmp.Or(dir, os.TempDir())
 	free, ok := w.free(dir)
 	if !ok || free >= lowSpace {
 		return false

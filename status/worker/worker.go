@@ -20,6 +20,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -89,9 +90,7 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	if cfg.Sweep == 0 {
-		cfg.Sweep = time.Minute
-	}
+	cfg.Sweep = cmp.Or(cfg.Sweep, time.Minute)
 	if cfg.Uploads.Secrets == nil {
 		secret := make([]byte, 32)
 		rand.Read(secret) // never fails, see its documentation

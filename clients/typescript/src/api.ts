@@ -1551,7 +1551,7 @@ export interface components {
          */
         DoAttach: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "attach";
@@ -1570,12 +1570,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * attach
+         * @description Attaches a file to a PDF file.
+         */
+        StepAttach: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "attach";
+            parameters: components["schemas"]["AttachParameters"];
+        };
+        /**
          * bookmarks
          * @description Replaces the bookmarks of a PDF file.
          */
         DoBookmarks: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "bookmarks";
@@ -1594,12 +1606,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * bookmarks
+         * @description Replaces the bookmarks of a PDF file.
+         */
+        StepBookmarks: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "bookmarks";
+            parameters: components["schemas"]["BookmarksParameters"];
+        };
+        /**
          * compress
          * @description Makes files smaller.
          */
         DoCompress: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "compress";
@@ -1618,12 +1642,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * compress
+         * @description Makes files smaller.
+         */
+        StepCompress: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "compress";
+            parameters?: components["schemas"]["CompressParameters"];
+        };
+        /**
          * convert
          * @description Converts files to other formats, or changes them in their own format.
          */
         DoConvert: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "convert";
@@ -1642,12 +1678,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * convert
+         * @description Converts files to other formats, or changes them in their own format.
+         */
+        StepConvert: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "convert";
+            parameters: components["schemas"]["ConvertParameters"];
+        };
+        /**
          * extract
          * @description Extracts the files of an archive or the attachments of a message.
          */
         DoExtract: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "extract";
@@ -1666,12 +1714,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * extract
+         * @description Extracts the files of an archive or the attachments of a message.
+         */
+        StepExtract: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "extract";
+            parameters?: components["schemas"]["ExtractParameters"];
+        };
+        /**
          * extract_pages
          * @description Makes a PDF file of chosen pages.
          */
         DoExtractPages: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "extract_pages";
@@ -1690,12 +1750,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * extract_pages
+         * @description Makes a PDF file of chosen pages.
+         */
+        StepExtractPages: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "extract_pages";
+            parameters: components["schemas"]["ExtractPagesParameters"];
+        };
+        /**
          * fill_form
          * @description Fills in the form fields of a PDF file.
          */
         DoFillForm: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "fill_form";
@@ -1714,12 +1786,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * fill_form
+         * @description Fills in the form fields of a PDF file.
+         */
+        StepFillForm: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "fill_form";
+            parameters: components["schemas"]["FillFormParameters"];
+        };
+        /**
          * flatten
          * @description Makes form fields and annotations part of the pages.
          */
         DoFlatten: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "flatten";
@@ -1738,12 +1822,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * flatten
+         * @description Makes form fields and annotations part of the pages.
+         */
+        StepFlatten: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "flatten";
+            parameters?: components["schemas"]["FlattenParameters"];
+        };
+        /**
          * inspect
          * @description Describes files as JSON.
          */
         DoInspect: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "inspect";
@@ -1762,12 +1858,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * inspect
+         * @description Describes files as JSON.
+         */
+        StepInspect: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "inspect";
+            parameters?: components["schemas"]["InspectParameters"];
+        };
+        /**
          * lock
          * @description Protects files with a password.
          */
         DoLock: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "lock";
@@ -1786,12 +1894,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * lock
+         * @description Protects files with a password.
+         */
+        StepLock: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "lock";
+            parameters: components["schemas"]["LockParameters"];
+        };
+        /**
          * merge
          * @description Joins several files into one.
          */
         DoMerge: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "merge";
@@ -1810,12 +1930,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * merge
+         * @description Joins several files into one.
+         */
+        StepMerge: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "merge";
+            parameters?: components["schemas"]["MergeParameters"];
+        };
+        /**
          * metadata
          * @description Changes the metadata of files, such as their title and author.
          */
         DoMetadata: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "metadata";
@@ -1834,12 +1966,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * metadata
+         * @description Changes the metadata of files, such as their title and author.
+         */
+        StepMetadata: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "metadata";
+            parameters?: components["schemas"]["MetadataParameters"];
+        };
+        /**
          * ocr
          * @description Makes scanned pages and pictures searchable.
          */
         DoOcr: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "ocr";
@@ -1858,12 +2002,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * ocr
+         * @description Makes scanned pages and pictures searchable.
+         */
+        StepOcr: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "ocr";
+            parameters?: components["schemas"]["OcrParameters"];
+        };
+        /**
          * page_numbers
          * @description Writes page numbers on pages.
          */
         DoPageNumbers: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "page_numbers";
@@ -1882,12 +2038,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * page_numbers
+         * @description Writes page numbers on pages.
+         */
+        StepPageNumbers: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "page_numbers";
+            parameters?: components["schemas"]["PageNumbersParameters"];
+        };
+        /**
          * reset_password
          * @description Changes the password of files.
          */
         DoResetPassword: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "reset_password";
@@ -1906,12 +2074,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * reset_password
+         * @description Changes the password of files.
+         */
+        StepResetPassword: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "reset_password";
+            parameters: components["schemas"]["ResetPasswordParameters"];
+        };
+        /**
          * rotate
          * @description Turns pages, pictures and videos.
          */
         DoRotate: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "rotate";
@@ -1930,12 +2110,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * rotate
+         * @description Turns pages, pictures and videos.
+         */
+        StepRotate: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "rotate";
+            parameters: components["schemas"]["RotateParameters"];
+        };
+        /**
          * screenshot
          * @description Takes a picture of a web page.
          */
         DoScreenshot: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "screenshot";
@@ -1954,12 +2146,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * screenshot
+         * @description Takes a picture of a web page.
+         */
+        StepScreenshot: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "screenshot";
+            parameters?: components["schemas"]["ScreenshotParameters"];
+        };
+        /**
          * split
          * @description Makes several PDF files of the pages of one.
          */
         DoSplit: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "split";
@@ -1978,12 +2182,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * split
+         * @description Makes several PDF files of the pages of one.
+         */
+        StepSplit: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "split";
+            parameters?: components["schemas"]["SplitParameters"];
+        };
+        /**
          * thumbnail
          * @description Makes a small preview.
          */
         DoThumbnail: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "thumbnail";
@@ -2002,12 +2218,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * thumbnail
+         * @description Makes a small preview.
+         */
+        StepThumbnail: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "thumbnail";
+            parameters?: components["schemas"]["ThumbnailParameters"];
+        };
+        /**
          * unlock
          * @description Removes the password of files.
          */
         DoUnlock: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "unlock";
@@ -2026,12 +2254,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * unlock
+         * @description Removes the password of files.
+         */
+        StepUnlock: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "unlock";
+            parameters: components["schemas"]["UnlockParameters"];
+        };
+        /**
          * watermark
          * @description Draws a text or a picture over pages, pictures and videos.
          */
         DoWatermark: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "watermark";
@@ -2050,12 +2290,24 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * watermark
+         * @description Draws a text or a picture over pages, pictures and videos.
+         */
+        StepWatermark: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "watermark";
+            parameters?: components["schemas"]["WatermarkParameters"];
+        };
+        /**
          * zip
          * @description Packs files into a ZIP archive.
          */
         DoZip: {
             /**
-             * @description Name of the action. Required, unless there are `steps`. (enum property replaced by openapi-typescript)
+             * @description Name of the action. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "zip";
@@ -2074,6 +2326,18 @@ export interface components {
             deliver?: components["schemas"]["DeliveryTarget"][];
         };
         /**
+         * zip
+         * @description Packs files into a ZIP archive.
+         */
+        StepZip: {
+            /**
+             * @description Name of the action. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "zip";
+            parameters?: components["schemas"]["ZipParameters"];
+        };
+        /**
          * steps
          * @description Runs several actions one after the other.
          */
@@ -2085,14 +2349,7 @@ export interface components {
                 [key: string]: string;
             };
             /** @description The actions of an operation of several steps, in place of `action` and `parameters`. At most 10, unless the server is configured otherwise. */
-            steps: {
-                /** @description Name of the action. */
-                action: string;
-                /** @description Parameters of the action. */
-                parameters?: {
-                    [key: string]: unknown;
-                };
-            }[];
+            steps: components["schemas"]["Step"][];
             /** @description Keep the results of all steps, as `steps[].files_data` of the status. Without `steps` it has no effect. */
             keep?: boolean;
             /**
@@ -2104,6 +2361,8 @@ export interface components {
         };
         /** @description One action. */
         DoAction: components["schemas"]["DoAttach"] | components["schemas"]["DoBookmarks"] | components["schemas"]["DoCompress"] | components["schemas"]["DoConvert"] | components["schemas"]["DoExtract"] | components["schemas"]["DoExtractPages"] | components["schemas"]["DoFillForm"] | components["schemas"]["DoFlatten"] | components["schemas"]["DoInspect"] | components["schemas"]["DoLock"] | components["schemas"]["DoMerge"] | components["schemas"]["DoMetadata"] | components["schemas"]["DoOcr"] | components["schemas"]["DoPageNumbers"] | components["schemas"]["DoResetPassword"] | components["schemas"]["DoRotate"] | components["schemas"]["DoScreenshot"] | components["schemas"]["DoSplit"] | components["schemas"]["DoThumbnail"] | components["schemas"]["DoUnlock"] | components["schemas"]["DoWatermark"] | components["schemas"]["DoZip"];
+        /** @description A step of an operation. */
+        Step: components["schemas"]["StepAttach"] | components["schemas"]["StepBookmarks"] | components["schemas"]["StepCompress"] | components["schemas"]["StepConvert"] | components["schemas"]["StepExtract"] | components["schemas"]["StepExtractPages"] | components["schemas"]["StepFillForm"] | components["schemas"]["StepFlatten"] | components["schemas"]["StepInspect"] | components["schemas"]["StepLock"] | components["schemas"]["StepMerge"] | components["schemas"]["StepMetadata"] | components["schemas"]["StepOcr"] | components["schemas"]["StepPageNumbers"] | components["schemas"]["StepResetPassword"] | components["schemas"]["StepRotate"] | components["schemas"]["StepScreenshot"] | components["schemas"]["StepSplit"] | components["schemas"]["StepThumbnail"] | components["schemas"]["StepUnlock"] | components["schemas"]["StepWatermark"] | components["schemas"]["StepZip"];
     };
     responses: never;
     parameters: never;

@@ -47,6 +47,7 @@
 package s3blob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,9 +188,7 @@ func New(c Config) (*Store, error) {
 		s.memory.left = 64 << 20
 	}
 	if c.Transport == nil {
-		if c.Silence == 0 {
-			c.Silence = time.Minute
-		}
+		c.Silence = cmp.Or(c.Silence, time.Minute)
 		t := transport(c.Silence)
 		c.Transport, s.close = t, t.CloseIdleConnections
 	}
@@ -238,9 +237,7 @@ func (s *Store) publicOnceRegionKnown(c Config) func(context.Context) (*minio.Co
 }
 
 func (c *Config) client(endpoint string) (*minio.Core, error) {
-	if endpoint == "" {
-		endpoint = "s3.amazonaws.com"
-	}
+	endpoint = cmp.Or(endpoint, "s3.amazonaws.com")
 	host, secure, err := parseEndpoint(endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("s3: %w", err)

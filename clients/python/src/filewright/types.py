@@ -31,7 +31,7 @@ class DeliveryTarget(TypedDict):
 class DoAttach(TypedDict):
     """Attaches a file to a PDF file."""
     action: Literal["attach"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "AttachParameters"
@@ -55,7 +55,7 @@ class BookmarksParameters(TypedDict):
 class DoBookmarks(TypedDict):
     """Replaces the bookmarks of a PDF file."""
     action: Literal["bookmarks"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "BookmarksParameters"
@@ -78,7 +78,7 @@ class CompressParameters(TypedDict):
 class DoCompress(TypedDict):
     """Makes files smaller."""
     action: Literal["compress"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["CompressParameters"]
@@ -286,7 +286,7 @@ class ConvertParameters(TypedDict):
 class DoConvert(TypedDict):
     """Converts files to other formats, or changes them in their own format."""
     action: Literal["convert"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ConvertParameters"
@@ -309,7 +309,7 @@ class ExtractParameters(TypedDict):
 class DoExtract(TypedDict):
     """Extracts the files of an archive or the attachments of a message."""
     action: Literal["extract"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ExtractParameters"]
@@ -332,7 +332,7 @@ class ExtractPagesParameters(TypedDict):
 class DoExtractPages(TypedDict):
     """Makes a PDF file of chosen pages."""
     action: Literal["extract_pages"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ExtractPagesParameters"
@@ -358,7 +358,7 @@ class FillFormParameters(TypedDict):
 class DoFillForm(TypedDict):
     """Fills in the form fields of a PDF file."""
     action: Literal["fill_form"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "FillFormParameters"
@@ -379,7 +379,7 @@ class FlattenParameters(TypedDict):
 class DoFlatten(TypedDict):
     """Makes form fields and annotations part of the pages."""
     action: Literal["flatten"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["FlattenParameters"]
@@ -400,7 +400,7 @@ class InspectParameters(TypedDict):
 class DoInspect(TypedDict):
     """Describes files as JSON."""
     action: Literal["inspect"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["InspectParameters"]
@@ -425,7 +425,7 @@ class LockParameters(TypedDict):
 class DoLock(TypedDict):
     """Protects files with a password."""
     action: Literal["lock"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "LockParameters"
@@ -448,7 +448,7 @@ class MergeParameters(TypedDict):
 class DoMerge(TypedDict):
     """Joins several files into one."""
     action: Literal["merge"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["MergeParameters"]
@@ -473,7 +473,7 @@ class MetadataParameters(TypedDict):
 class DoMetadata(TypedDict):
     """Changes the metadata of files, such as their title and author."""
     action: Literal["metadata"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["MetadataParameters"]
@@ -500,7 +500,7 @@ class OcrParameters(TypedDict):
 class DoOcr(TypedDict):
     """Makes scanned pages and pictures searchable."""
     action: Literal["ocr"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["OcrParameters"]
@@ -529,7 +529,7 @@ class PageNumbersParameters(TypedDict):
 class DoPageNumbers(TypedDict):
     """Writes page numbers on pages."""
     action: Literal["page_numbers"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["PageNumbersParameters"]
@@ -554,7 +554,7 @@ class ResetPasswordParameters(TypedDict):
 class DoResetPassword(TypedDict):
     """Changes the password of files."""
     action: Literal["reset_password"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "ResetPasswordParameters"
@@ -579,7 +579,7 @@ class RotateParameters(TypedDict):
 class DoRotate(TypedDict):
     """Turns pages, pictures and videos."""
     action: Literal["rotate"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "RotateParameters"
@@ -629,7 +629,7 @@ class ScreenshotParameters(TypedDict):
 class DoScreenshot(TypedDict):
     """Takes a picture of a web page."""
     action: Literal["screenshot"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ScreenshotParameters"]
@@ -656,7 +656,7 @@ class SplitParameters(TypedDict):
 class DoSplit(TypedDict):
     """Makes several PDF files of the pages of one."""
     action: Literal["split"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["SplitParameters"]
@@ -706,7 +706,7 @@ class ThumbnailParameters(TypedDict):
 class DoThumbnail(TypedDict):
     """Makes a small preview."""
     action: Literal["thumbnail"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ThumbnailParameters"]
@@ -727,7 +727,7 @@ class UnlockParameters(TypedDict):
 class DoUnlock(TypedDict):
     """Removes the password of files."""
     action: Literal["unlock"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: "UnlockParameters"
@@ -762,7 +762,7 @@ class WatermarkParameters(TypedDict):
 class DoWatermark(TypedDict):
     """Draws a text or a picture over pages, pictures and videos."""
     action: Literal["watermark"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["WatermarkParameters"]
@@ -785,7 +785,7 @@ class ZipParameters(TypedDict):
 class DoZip(TypedDict):
     """Packs files into a ZIP archive."""
     action: Literal["zip"]
-    """Name of the action. Required, unless there are `steps`."""
+    """Name of the action."""
     file_keys: list["FileKey"]
     """Keys of completed uploads, or of results of earlier operations."""
     parameters: NotRequired["ZipParameters"]
@@ -801,11 +801,161 @@ class DoZip(TypedDict):
 DoAction: TypeAlias = Union["DoAttach", "DoBookmarks", "DoCompress", "DoConvert", "DoExtract", "DoExtractPages", "DoFillForm", "DoFlatten", "DoInspect", "DoLock", "DoMerge", "DoMetadata", "DoOcr", "DoPageNumbers", "DoResetPassword", "DoRotate", "DoScreenshot", "DoSplit", "DoThumbnail", "DoUnlock", "DoWatermark", "DoZip"]
 
 
-class DoStepsSteps(TypedDict):
-    action: str
+class StepAttach(TypedDict):
+    """Attaches a file to a PDF file."""
+    action: Literal["attach"]
     """Name of the action."""
-    parameters: NotRequired[dict[str, Any]]
-    """Parameters of the action."""
+    parameters: "AttachParameters"
+
+
+class StepBookmarks(TypedDict):
+    """Replaces the bookmarks of a PDF file."""
+    action: Literal["bookmarks"]
+    """Name of the action."""
+    parameters: "BookmarksParameters"
+
+
+class StepCompress(TypedDict):
+    """Makes files smaller."""
+    action: Literal["compress"]
+    """Name of the action."""
+    parameters: NotRequired["CompressParameters"]
+
+
+class StepConvert(TypedDict):
+    """Converts files to other formats, or changes them in their own format."""
+    action: Literal["convert"]
+    """Name of the action."""
+    parameters: "ConvertParameters"
+
+
+class StepExtract(TypedDict):
+    """Extracts the files of an archive or the attachments of a message."""
+    action: Literal["extract"]
+    """Name of the action."""
+    parameters: NotRequired["ExtractParameters"]
+
+
+class StepExtractPages(TypedDict):
+    """Makes a PDF file of chosen pages."""
+    action: Literal["extract_pages"]
+    """Name of the action."""
+    parameters: "ExtractPagesParameters"
+
+
+class StepFillForm(TypedDict):
+    """Fills in the form fields of a PDF file."""
+    action: Literal["fill_form"]
+    """Name of the action."""
+    parameters: "FillFormParameters"
+
+
+class StepFlatten(TypedDict):
+    """Makes form fields and annotations part of the pages."""
+    action: Literal["flatten"]
+    """Name of the action."""
+    parameters: NotRequired["FlattenParameters"]
+
+
+class StepInspect(TypedDict):
+    """Describes files as JSON."""
+    action: Literal["inspect"]
+    """Name of the action."""
+    parameters: NotRequired["InspectParameters"]
+
+
+class StepLock(TypedDict):
+    """Protects files with a password."""
+    action: Literal["lock"]
+    """Name of the action."""
+    parameters: "LockParameters"
+
+
+class StepMerge(TypedDict):
+    """Joins several files into one."""
+    action: Literal["merge"]
+    """Name of the action."""
+    parameters: NotRequired["MergeParameters"]
+
+
+class StepMetadata(TypedDict):
+    """Changes the metadata of files, such as their title and author."""
+    action: Literal["metadata"]
+    """Name of the action."""
+    parameters: NotRequired["MetadataParameters"]
+
+
+class StepOcr(TypedDict):
+    """Makes scanned pages and pictures searchable."""
+    action: Literal["ocr"]
+    """Name of the action."""
+    parameters: NotRequired["OcrParameters"]
+
+
+class StepPageNumbers(TypedDict):
+    """Writes page numbers on pages."""
+    action: Literal["page_numbers"]
+    """Name of the action."""
+    parameters: NotRequired["PageNumbersParameters"]
+
+
+class StepResetPassword(TypedDict):
+    """Changes the password of files."""
+    action: Literal["reset_password"]
+    """Name of the action."""
+    parameters: "ResetPasswordParameters"
+
+
+class StepRotate(TypedDict):
+    """Turns pages, pictures and videos."""
+    action: Literal["rotate"]
+    """Name of the action."""
+    parameters: "RotateParameters"
+
+
+class StepScreenshot(TypedDict):
+    """Takes a picture of a web page."""
+    action: Literal["screenshot"]
+    """Name of the action."""
+    parameters: NotRequired["ScreenshotParameters"]
+
+
+class StepSplit(TypedDict):
+    """Makes several PDF files of the pages of one."""
+    action: Literal["split"]
+    """Name of the action."""
+    parameters: NotRequired["SplitParameters"]
+
+
+class StepThumbnail(TypedDict):
+    """Makes a small preview."""
+    action: Literal["thumbnail"]
+    """Name of the action."""
+    parameters: NotRequired["ThumbnailParameters"]
+
+
+class StepUnlock(TypedDict):
+    """Removes the password of files."""
+    action: Literal["unlock"]
+    """Name of the action."""
+    parameters: "UnlockParameters"
+
+
+class StepWatermark(TypedDict):
+    """Draws a text or a picture over pages, pictures and videos."""
+    action: Literal["watermark"]
+    """Name of the action."""
+    parameters: NotRequired["WatermarkParameters"]
+
+
+class StepZip(TypedDict):
+    """Packs files into a ZIP archive."""
+    action: Literal["zip"]
+    """Name of the action."""
+    parameters: NotRequired["ZipParameters"]
+
+
+Step: TypeAlias = Union["StepAttach", "StepBookmarks", "StepCompress", "StepConvert", "StepExtract", "StepExtractPages", "StepFillForm", "StepFlatten", "StepInspect", "StepLock", "StepMerge", "StepMetadata", "StepOcr", "StepPageNumbers", "StepResetPassword", "StepRotate", "StepScreenshot", "StepSplit", "StepThumbnail", "StepUnlock", "StepWatermark", "StepZip"]
 
 
 class DoSteps(TypedDict):
@@ -814,7 +964,7 @@ class DoSteps(TypedDict):
     """Keys of completed uploads, or of results of earlier operations."""
     notes: NotRequired[dict[str, str]]
     """Any texts, which the status of the operation repeats. At most 50, with 16 KiB in total."""
-    steps: list["DoStepsSteps"]
+    steps: list["Step"]
     """The actions of an operation of several steps, in place of `action` and `parameters`. At most 10, unless
     the server is configured otherwise."""
     keep: NotRequired[bool]

@@ -13,6 +13,7 @@
 package appearance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -210,9 +211,7 @@ func (m *Maker) list(dict, attrs types.Dict, box frame, normal types.Object) {
 	}
 	st := m.style(attrs)
 	size := st.size
-	if size <= 0 {
-		size = 12
-	}
+	size = cmp.Or(max(size, 0), 12)
 	c := m.begin(box)
 	c.clip(box)
 	all := m.options(attrs)

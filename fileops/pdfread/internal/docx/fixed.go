@@ -1,6 +1,7 @@
 package docx
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -68,9 +69,7 @@ func (x *writer) anchor(p place, uri string, content func()) {
 func (x *writer) box(b *model.Box) {
 	first, last := b.Lines[0], b.Lines[len(b.Lines)-1]
 	pitch := b.Pitch
-	if pitch == 0 {
-		pitch = 1.2 * first.Size
-	}
+	pitch = cmp.Or(pitch, 1.2*first.Size)
 	pitch = max(pitch, 1)
 	rtl := first.Words[0].RTL
 	full := isFull(b)

@@ -1,6 +1,7 @@
 package docx
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -93,9 +94,7 @@ func headingStyles(d *model.Document) (out [model.MaxHeadingLevel + 1]*model.Sty
 func (x *writer) styles() string {
 	var b strings.Builder
 	size := x.d.Body.Size
-	if size == 0 {
-		size = 11
-	}
+	size = cmp.Or(size, 11)
 	var body strings.Builder
 	if f := x.d.Body.Font; f != nil && f.Name != "" {
 		body.WriteString(fontNames(f))

@@ -3,6 +3,7 @@ package html
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -63,9 +64,7 @@ func (x *writer) print(s ...string) {
 
 func (x *writer) document(f *flow.Flow, name string) {
 	title := strings.TrimSpace(f.Info.Title)
-	if title == "" {
-		title = name
-	}
+	title = cmp.Or(title, name)
 	x.print("<!DOCTYPE html>\n<html lang=\"", ooxml.Escape(f.Lang), "\">\n<head>\n<meta charset=\"utf-8\">\n",
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", escapeHTML(title), "</title>\n")
 	if f.Info.Author != "" {

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -128,9 +129,7 @@ func runs(lines []*model.Line) [][]*model.Line {
 			if len(cur) > 1 {
 				pitch = cur[1].Base - cur[0].Base
 			}
-			if pitch == 0 {
-				pitch = 1.35 * l.Size
-			}
+			pitch = cmp.Or(pitch, 1.35*l.Size)
 			d := l.Base - p.Base
 			if d > pitch+0.22*l.Size || d <= 0 || math.Abs(l.Size-p.Size) > 0.09*max(l.Size, p.Size) ||
 				weight(l) != weight(p) && weight(l) >= 0 && weight(p) >= 0 {

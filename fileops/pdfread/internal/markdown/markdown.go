@@ -6,6 +6,7 @@ package markdown
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -126,9 +127,7 @@ func (x *writer) picture(p *model.Picture) {
 		return
 	}
 	alt := p.Alt
-	if alt == "" {
-		alt = "Picture"
-	}
+	alt = cmp.Or(alt, "Picture")
 	alt = inlineText([]flow.Inline{{Text: alt}}, false)
 	x.block(fmt.Sprintf("![%s](data:%s;base64,%s)", alt, format.Format(p.Media.Ext).MIME(), base64.StdEncoding.EncodeToString(content)))
 }

@@ -73,27 +73,41 @@ func main() {
 	}
 
 	for _, body := range os.Args[3:] {
-		var action api.DoAction
-		check(json.Unmarshal([]byte(body), &action))
-		typed, err := any(api.DoSteps{}), error(nil)
-		if strings.Contains(body, `"action"`) && !strings.Contains(body, `"steps"`) {
-			typed, err = action.ValueByDiscriminator()
+		if !strings.Contains(body, `"steps"`) {
+			var action api.DoAction
+			check(json.Unmarshal([]byte(body), &action))
+			typed, err := action.ValueByDiscriminator()
+			check(err)
+			roundTrip([]byte(body), typed)
+			continue
 		}
-		check(err)
-		// Decode once more into the type of the action, which must know all members.
-		v := reflect.New(reflect.TypeOf(typed))
-		d := json.NewDecoder(strings.NewReader(body))
-		d.DisallowUnknownFields()
-		if err := d.Decode(v.Interface()); err != nil {
-			log.Fatalf("%s: %v", body, err)
-		}
-		again, err := json.Marshal(v.Interface())
-		check(err)
-		if !bytes.Equal(canonical([]byte(body)), canonical(again)) {
-			log.Fatalf("%s became %s", body, again)
+		roundTrip([]byte(body), api.DoSteps{})
+		var all struct{ Steps []json.RawMessage }
+		check(json.Unmarshal([]byte(body), &all))
+		for _, one := range all.Steps {
+			var step api.Step
+			check(json.Unmarshal(one, &step))
+			typed, err := step.ValueByDiscriminator()
+			check(err)
+			roundTrip(one, typed)
 		}
 	}
 	fmt.Println("flow completed")
+}
+
+// roundTrip decodes a body into the type of a value, which must know all members, and encodes it again.
+func roundTrip(body []byte, typed any) {
+	v := reflect.New(reflect.TypeOf(typed))
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v.Interface()); err != nil {
+		log.Fatalf("%s: %v", body, err)
+	}
+	again, err := json.Marshal(v.Interface())
+	check(err)
+	if !bytes.Equal(canonical(body), canonical(again)) {
+		log.Fatalf("%s became %s", body, again)
+	}
 }
 
 func canonical(b []byte) []byte {

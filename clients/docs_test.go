@@ -1,0 +1,196 @@
+//go:build linux
+
+package clients
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
+)
+
+// snippet returns the program of a language in the section of a page of docs. An empty section means
+// the first program of that language in the page.
+func snippet(t *testing.T, page, section, language string) string {
+	t.Helper()
+	text := string(systest.ReadFile(t, filepath.Join("..", "docs", page)))
+	ok := true
+	if section != "" {
+		_, text, ok = strings.Cut(text, "\n### "+section+"\n")
+	}
+	_, text, found := strings.Cut(text, "\n```"+language+"\n")
+	code, _, end := strings.Cut(text, "\n```\n")
+	if !ok || !found || !end {
+		t.Fatalf("docs/%s has no program %s in %s", page, section, language)
+	}
+	return code + "\n"
+}
+
+// desk returns a directory with the files that the programs of the documentation expect.
+func desk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"report.docx", "photo.jpg", "one.pdf"} {
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, name), systest.ReadFile(t, filepath.Join("../examples/files", name)), 0o600))
+	}
+	return dir
+}
+
+// environment returns the variables of the programs.
+func environment(t *testing.T) []string {
+	t.Helper()
+	path, err := filepath.Abs("python/src")
+	systest.NoError(t, err)
+	return []string{"API=" + baseURL, "KEY=" + apiKey, "PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1"}
+}
+
+// The programs of docs/quickstart.md run as they are. Each converts the document, and fails with the
+// message of the server if the key is wrong.
+func TestQuickstart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		section, language, file string
+		command                 []string
+	}{
+		{"curl", "sh", "convert.sh", []string{"sh", "convert.sh"}},
+		{"Go", "go", "main.go", nil},
+		{"Node", "js", "convert.mjs", []string{"node", "convert.mjs"}},
+		{"Python", "python", "convert.py", []string{"/usr/bin/python3", "convert.py"}},
+		{"PHP", "php", "convert.php", []string{"php", "convert.php"}},
+		{"Go client", "go", "main.go", nil},
+		{"Python client", "python", "folder.py", []string{"/usr/bin/python3", "folder.py", "."}},
+	} {
+		t.Run(tt.section, func(t *testing.T) {
+			t.Parallel()
+			dir := desk(t)
+			program := filepath.Join(dir, tt.file)
+			systest.NoError(t, os.WriteFile(program, []byte(snippet(t, "quickstart.md", tt.section, tt.language)), 0o600))
+			command := tt.command
+			if command == nil { // built in this module, which has the client
+				built := filepath.Join(dir, "program")
+				run(t, "..", nil, "go", "build", "-o", built, program)
+				command = []string{built}
+			}
+			env := environment(t)
+			run(t, dir, env, command[0], command[1:]...)
+			if pdf := systest.ReadFile(t, filepath.Join(dir, "report.pdf")); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
+				t.Errorf("report.pdf starts with %q", pdf[:min(len(pdf), 200)])
+			}
+			run(t, dir, env, command[0], command[1:]...) // again, with the result there
+
+			cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+			cmd.Dir = dir
+			cmd.Env = append(append(os.Environ(), env...), "KEY=wrong")
+			if out, err := cmd.CombinedOutput(); err == nil {
+				t.Errorf("a wrong key is no error: %s", out)
+			} else if tt.section != "curl" && !strings.Contains(string(out), "API key") {
+				t.Errorf("the message about a wrong key is %s", out)
+			}
+		})
+	}
+}
+
+// The programs of the guides run as they are.
+func TestGuides(t *testing.T) {
+	t.Parallel()
+	t.Run("web-app", func(t *testing.T) {
+		t.Parallel()
+		dir := desk(t)
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, "app.mjs"), []byte(snippet(t, "guides/web-app.md", "", "js")), 0o600))
+		addr := systest.FreeAddr(t)
+		_, port, _ := strings.Cut(addr, ":")
+		cmd := exec.CommandContext(t.Context(), "node", "app.mjs")
+		cmd.Dir = dir
+		cmd.Env = append(append(os.Environ(), environment(t)...), "PORT="+port)
+		var out logtest.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		systest.NoError(t, cmd.Start())
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+		var page string
+		systest.Until(t, "the app answers", func() bool {
+			resp, err := http.Get("http://" + addr + "/")
+			if err != nil {
+				return false
+			}
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			page = string(b)
+			return err == nil
+		})
+		if !strings.Contains(page, `type="file"`) {
+			t.Errorf("the page is %s", page)
+		}
+		post := func(name string, body []byte) (int, []byte) {
+			resp, err := http.Post("http://"+addr+"/convert?name="+name, "", bytes.NewReader(body))
+			systest.NoError(t, err)
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			systest.NoError(t, err)
+			return resp.StatusCode, b
+		}
+		if status, b := post("report.docx", systest.ReadFile(t, filepath.Join(dir, "report.docx"))); status != 200 || !bytes.HasPrefix(b, []byte("%PDF-")) {
+			t.Errorf("%d %.300s\n%s", status, b, out.String())
+		}
+		if status, b := post("report.docx", []byte("no document")); status != 422 || len(b) == 0 || bytes.Contains(b, []byte("undefined")) {
+			t.Errorf("a broken document: %d %.300s\n%s", status, b, out.String())
+		}
+	})
+	t.Run("compress-uploads", func(t *testing.T) {
+		t.Parallel()
+		dir := desk(t)
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, "compress.py"), []byte(snippet(t, "guides/compress-uploads.md", "", "python")), 0o600))
+		photo := filepath.Join(dir, "photo.jpg")
+		before := systest.ReadFile(t, photo)
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, "broken.jpg"), []byte("no picture"), 0o600))
+		out := run(t, dir, environment(t), "/usr/bin/python3", "compress.py", "broken.jpg", "photo.jpg")
+		if after := systest.ReadFile(t, photo); len(after) > len(before) || !bytes.HasPrefix(after, []byte("\xff\xd8")) {
+			t.Errorf("%d bytes became %d: %s", len(before), len(after), out)
+		}
+		if !strings.Contains(out, "broken.jpg: kept as it is") || string(systest.ReadFile(t, filepath.Join(dir, "broken.jpg"))) != "no picture" {
+			t.Error(out)
+		}
+	})
+	t.Run("mailbox", func(t *testing.T) {
+		t.Parallel()
+		dir := desk(t)
+		systest.NoError(t, os.WriteFile(filepath.Join(dir, "ocr.py"), []byte(snippet(t, "guides/mailbox.md", "", "python")), 0o600))
+		env := environment(t)
+		run(t, dir, env, "/usr/bin/python3", "-c", `
+import email.message, mailbox
+m = email.message.EmailMessage()
+m["Subject"] = "Scan"
+m.set_content("See the attachment.")
+m.add_attachment(open("photo.jpg", "rb").read(), maintype="image", subtype="jpeg", filename="../scan 1.jpg")
+m.add_attachment(b"text", maintype="text", subtype="x-other", filename="notes.txt")
+mailbox.Maildir("Mail", create=True).add(m)
+`)
+		out := run(t, dir, env, "/usr/bin/python3", "ocr.py", "Mail", "searchable")
+		found, err := filepath.Glob(filepath.Join(dir, "searchable", "*.pdf"))
+		systest.NoError(t, err)
+		if len(found) != 1 || filepath.Base(found[0]) != "00000-scan_1.pdf" {
+			t.Errorf("%q: %s", found, out)
+		} else if !bytes.HasPrefix(systest.ReadFile(t, found[0]), []byte("%PDF-")) {
+			t.Error("the result is no PDF")
+		}
+	})
+	t.Run("embed", func(t *testing.T) {
+		t.Parallel()
+		dir := desk(t)
+		systest.NoError(t, os.Rename(filepath.Join(dir, "one.pdf"), filepath.Join(dir, "report.pdf")))
+		program := filepath.Join(dir, "main.go")
+		systest.NoError(t, os.WriteFile(program, []byte(snippet(t, "guides/embed.md", "", "go")), 0o600))
+		run(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(dir, "program"), program)
+		run(t, dir, nil, filepath.Join(dir, "program"))
+		if out := run(t, dir, nil, "qpdf", "--password=s3cret", "--show-encryption", "out/report.pdf"); !strings.Contains(out, "AES") {
+			t.Error(out)
+		}
+	})
+}

@@ -1,0 +1,9 @@
+// Package docs has the documentation as files, for the site that refserver serves at /docs.
+package docs
+
+import "embed"
+
+// Files has the pages in Markdown, and their pictures.
+//
+//go:embed *.md guides/*.md design/*.md images/*.png
+var Files embed.FS
