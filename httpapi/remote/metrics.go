@@ -11,12 +11,20 @@ import (
 
 // Collectors returns metrics of the imports, for httpapi.Config.Collectors.
 func (i *Imports) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{newCollector(i.cfg.Store, kindImport, "imports")}
+	return []prometheus.Collector{&collector{
+		store: i.cfg.Store, kind: kindImport,
+		pending: prometheus.NewDesc("filewright_imports_pending", "Unfinished imports, of all servers.", nil, nil),
+		overdue: prometheus.NewDesc("filewright_imports_overdue_seconds", "How long the oldest unfinished import has been due.", nil, nil),
+	}}
 }
 
 // Collectors returns metrics of the deliveries, for httpapi.Config.Collectors.
 func (d *Deliveries) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{newCollector(d.cfg.Store, kindDelivery, "deliveries")}
+	return []prometheus.Collector{&collector{
+		store: d.cfg.Store, kind: kindDelivery,
+		pending: prometheus.NewDesc("filewright_deliveries_pending", "Unfinished deliveries of results to URLs, of all servers.", nil, nil),
+		overdue: prometheus.NewDesc("filewright_deliveries_overdue_seconds", "How long the oldest unfinished delivery has been due.", nil, nil),
+	}}
 }
 
 // A collector exports the number and the age of the unfinished transfers of a kind.
@@ -24,14 +32,6 @@ type collector struct {
 	store            transfer.Store
 	kind             string
 	pending, overdue *prometheus.Desc
-}
-
-func newCollector(store transfer.Store, kind, name string) *collector {
-	return &collector{
-		store: store, kind: kind,
-		pending: prometheus.NewDesc("filewright_"+name+"_pending", "Unfinished "+name+", of all servers.", nil, nil),
-		overdue: prometheus.NewDesc("filewright_"+name+"_overdue_seconds", "How long the oldest has been due.", nil, nil),
-	}
 }
 
 // Describe implements prometheus.Collector.
