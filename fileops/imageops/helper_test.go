@@ -166,3 +166,10 @@ func photo(w, h int) *image.RGBA {
 	}
 	return m
 }
+
+func pngOf(t testing.TB, f *fileops.File) image.Image {
+	t.Helper()
+	m, err := png.Decode(bytes.NewReader(content(t, f)))
+	systest.NoError(t, err)
+	return m
+}

@@ -861,13 +861,6 @@ func TestAnimationToPages(t *testing.T) {
 	}
 }
 
-func pngOf(t testing.TB, f *fileops.File) image.Image {
-	t.Helper()
-	m, err := png.Decode(bytes.NewReader(content(t, f)))
-	systest.NoError(t, err)
-	return m
-}
-
 func rgb(c color.Color) [3]uint32 {
 	r, g, b, _ := c.RGBA()
 	return [3]uint32{r, g, b}

@@ -286,7 +286,7 @@ func (l *Losses) annotations(d *pdf.Document, p pdf.Page) {
 			}
 			a["F"] = types.Integer(flags&^(flagHidden|flagNoView|flagInvisible|flagToggleNoView) | flagPrint)
 		}
-		if ap := d.Dict(a["AP"]); ap != nil && len(ap) > 1 && ap["N"] != nil {
+		if ap := d.Dict(a["AP"]); len(ap) > 1 && ap["N"] != nil {
 			a["AP"] = types.Dict{"N": ap["N"]}
 		}
 		kept = append(kept, o)
