@@ -79,7 +79,7 @@ func words(from, to format.Format) []string {
 		return []string{sentence}
 	case format.Sheet:
 		switch {
-		case from == format.XLSB:
+		case from == format.XLSB, from == format.Numbers:
 			return []string{latin, cjk, "Pear"}
 		case from != from.Plain() && to == format.PDF: // the next cell covers the end of the sentence
 			return []string{latin, "The quick"}

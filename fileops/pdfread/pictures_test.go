@@ -221,7 +221,7 @@ func TestEncoder(t *testing.T) {
 	systest.NoError(t, err)
 	schema, _ := reg.Schema("convert", format.PDF)
 	i := slices.IndexFunc(schema, func(p fileops.Param) bool { return p.Name == "convert_to" })
-	if got := strings.Join(schema[i].Enum, " "); got != "csv docx html jpg md png tiff txt xlsx" {
+	if got := strings.Join(schema[i].Enum, " "); got != "csv docx html jpg md png pptx tiff txt xlsx" {
 		t.Errorf("convert_to is one of %s", got)
 	}
 }

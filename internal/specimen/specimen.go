@@ -140,7 +140,7 @@ func specimen(f format.Format) ([]byte, error) {
 	case format.XML:
 		fmt.Fprintf(&b, "%s<doc><title>%s</title><p>%s</p><p>%s</p></doc>\n", xmlHead, Heading, Text, Scripts)
 	case format.PS:
-		fmt.Fprintf(&b, "%%!PS-Adobe-3.0\n%%%%BoundingBox: 0 0 595 842\n%%%%Pages: 1\n%%%%EndComments\n%%%%Page: 1 1\n/Helvetica findfont 18 scalefont setfont\n72 720 moveto (%s) show\n72 690 moveto (%s) show\nshowpage\n%%%%EOF\n", Heading, Text)
+		fmt.Fprintf(&b, "%%!PS-Adobe-3.0\n%%%%BoundingBox: 0 0 595 842\n%%%%Pages: 1\n%%%%EndComments\n%%%%Page: 1 1\n/Helvetica findfont 18 scalefont setfont\n72 720 moveto (%s) show\n72 690 moveto (%s) show\n72 640 200 24 rectfill\nshowpage\n%%%%EOF\n", Heading, Text)
 	case format.CSV:
 		tableText(&b, ",")
 	case format.TSV:
