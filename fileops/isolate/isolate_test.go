@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page", "collect"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 			{Name: "second", Doc: "A file.", Type: fileops.Upload, Formats: []format.Format{format.TXT, format.MD}},
 		}}},
@@ -102,6 +103,22 @@ func work() fileops.Action {
 		case "compute":
 			for meter := worktime.Process(); meter().Worked <= 1200*time.Millisecond; {
 			}
+		case "collect":
+			n := func() string {
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				return fmt.Sprint(m.NumGC > 0)
+			}
+			var held []byte
+			for range 64 { // 64 MiB, less than the first collection needs
+				held = make([]byte, 1<<20)
+			}
+			before := n()
+			for range 1024 {
+				held = make([]byte, 1<<20)
+			}
+			runtime.KeepAlive(held)
+			return job.WriteBytes("collected.txt", []byte(before+" "+n()))
 		case "exit":
 			os.Exit(3)
 		case "panic":
@@ -463,6 +480,16 @@ func TestMakerDies(t *testing.T) {
 		if err == nil {
 			fmt.Sscanf(out[0], "a.txt=%d", &other)
 		}
+	}
+}
+
+// The garbage of small jobs is not collected, that of large ones is.
+func TestCollectLater(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{})
+	out, _, err := do(t.Context(), t, p, fileops.Args{"how": "collect"})
+	if err != nil || len(out) != 1 || out[0] != "collected.txt=false true" {
+		t.Error(out, err)
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -188,7 +190,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops
 	if err != nil {
 		return nil // no longer needed
 	}
-	debug.SetGCPercent(100) // it was off, see Pool.start
+	collectLater()
 	var r request
 	if err := json.Unmarshal(line, &r); err != nil {
 		return send(message{Error: reportOf(err, "")})
@@ -197,6 +199,20 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops
 		return send(message{Error: reportOf(err, r.Action)})
 	}
 	return send(message{Done: true})
+}
+
+// firstCollection is the size of the heap, in bytes, at which the first garbage collection starts.
+const firstCollection = 128 << 20
+
+// collectLater turns on the garbage collector, which was off, see [Pool.cmd], but only for heaps above
+// firstCollection. Most files end before that. A collection also waits for the WebAssembly that runs
+// at its time: no goroutine runs until that returns, not even one that would stop it.
+func collectLater() {
+	debug.SetMemoryLimit(firstCollection)
+	runtime.AddCleanup(new([16]byte), func(int) { // after the first collection
+		debug.SetGCPercent(100)
+		debug.SetMemoryLimit(math.MaxInt64)
+	}, 0)
 }
 
 // watchTime reports that the processor time is used up. By default SIGXCPU ends a Go
