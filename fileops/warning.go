@@ -99,7 +99,7 @@ func (j *Job) Runner(start, end float64) (*Runner, error) {
 		return nil, err
 	}
 	return &Runner{
-		TempDir: dir, Log: j.Log, MaxOutput: j.MaxOutput(),
+		TempDir: dir, Log: j.Log, MaxOutput: j.MaxOutput(), Owner: j.owner,
 		Progress: func(done float64) { j.Progress(start + done*(end-start)) },
 		Warn:     func(w Warning) { j.Warn(w.Code, "%s", w.Message) },
 	}, nil

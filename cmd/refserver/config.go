@@ -362,6 +362,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}, {&e.BSDTar, "bsdtar"}, {&e.LibRaw, "simple_dcraw"}, {&e.Ghostscript, "gs"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
+	fs.IntVar(&e.IsolatedFiles, "isolated-files", 64, "`number` of small files of one account that an isolated process reads before it is replaced; 1: a new process for each file")
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
 	fs.BoolVar(&e.ProofPrint, "proof-print", false, "print each Word document that is made of a PDF file with LibreOffice, compare it with the file, and keep the look of pages that differ; takes several times as long")
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")

@@ -59,6 +59,11 @@ type Options struct {
 	// one more second of processor time.
 	OfficeDocuments int
 
+	// IsolatedFiles is the number of small files of one owner (see [fileops.Runner.Owner]) that
+	// an isolated process reads before it is replaced; 0 means 64. With 1, each file has its own
+	// process, which costs some 40 ms of processor time. See [isolate.Options].
+	IsolatedFiles int
+
 	CacheDir string       // for compiled machine code, see pdfread.Options; "" means no cache
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards

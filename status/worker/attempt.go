@@ -333,6 +333,9 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		return err
 	})
 	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.MaxOutput, Progress: progress, Warn: warn}
+	if c.Token == 1 { // an item that was interrupted is processed on its own
+		r.Owner = c.Op.Owner
+	}
 	err = r.Do(ctx, action, params, sink, inputs...)
 	return engine, results, unsure, err
 }
