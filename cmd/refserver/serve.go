@@ -158,6 +158,9 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.deliveries != nil {
 		group.Go(func() error { return a.deliveries.Run(running) })
 	}
+	if a.forms != nil {
+		group.Go(func() error { return a.forms.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
@@ -308,7 +311,9 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	if cfg.mcp {
 		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
 	}
-	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
+	if err = a.serveGotenberg(cfg, &api); err != nil {
+		return err
+	}
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}
