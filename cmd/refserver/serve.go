@@ -309,7 +309,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	if cfg.mcp {
-		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version(), Imports: cfg.urls.imports}))
 	}
 	if err = a.serveGotenberg(cfg, &api); err != nil {
 		return err
