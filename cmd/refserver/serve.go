@@ -162,6 +162,9 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.deliveries != nil {
 		group.Go(func() error { return a.deliveries.Run(running) })
 	}
+	if a.forms != nil {
+		group.Go(func() error { return a.forms.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
@@ -315,9 +318,11 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	if cfg.mcp {
-		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version(), Imports: cfg.urls.imports}))
 	}
-	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
+	if err = a.serveGotenberg(cfg, &api); err != nil {
+		return err
+	}
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}
