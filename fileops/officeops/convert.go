@@ -256,10 +256,14 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if steps == nil {
 		return fmt.Errorf("no route from %s to %s", in.Format(), to)
 	}
+	given := in
 	in, password, err := e.open(ctx, in, job.Params.Get("password"))
 	unsure := errors.Is(err, errMaybeProtected)
 	if err != nil && !unsure {
 		return err
+	}
+	if in == given && password == "" && !unsure {
+		job.WarnPasswordUnused()
 	}
 	if password != "" && steps[0].By != byOffice {
 		steps = append([]route.Step{{By: byOffice, From: in.Format(), To: in.Format()}}, steps...)
