@@ -30,6 +30,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/gotenberg"
 	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/onecall"
@@ -209,6 +210,7 @@ type app struct {
 	db         *sqlstore.DB
 	blobs      blobStore
 	accounts   *auth.Accounts
+	signIn     dashboard.SignIn     // nil: users log in with passwords only
 	hooks      *webhook.Webhooks    // nil: this server sends no webhooks
 	imports    *remote.Imports      // nil: this server does not read from URLs
 	deliveries *remote.Deliveries   // nil: this server does not write to URLs
@@ -309,10 +311,13 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 // serveAPI creates the service: a node with the API, accounts and webhooks.
 func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	a.accounts = auth.New(auth.Config{
-		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db,
-		Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
+		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db, Identities: a.db.Identities(),
+		NoPasswords: !cfg.login.passwords, Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
 	})
 	api.Auth = a.accounts
+	if a.signIn, err = cfg.login.signIn(api.Secrets, a.log); err != nil {
+		return err
+	}
 	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, a.log); err != nil {
 		return err
 	}

@@ -130,6 +130,7 @@ var arrows = map[string][]string{
 	"httpapi/remote":             {"httpapi", "fileops/format", "internal/backoff", "internal/netguard", "internal/seal", "status", "status/transfer", "upload", "upload/blob"},
 	"httpapi/gotenberg":          {"httpapi", "httpapi/internal/zipstream", "fileops/format", "internal/netguard", "internal/seal", "status", "status/transfer", "upload"},
 	"httpapi/auth":               {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
+	"httpapi/oidc":               {"httpapi", "httpapi/auth", "internal/seal"},
 	"httpapi/admin":              {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
 	"httpapi/client":             {},
 	"httpapi/mcp":                {"httpapi", "httpapi/client", "capability", "fileops", "fileops/format", "internal/batch", "internal/charset", "internal/pagelist"},
