@@ -241,8 +241,7 @@ func (w *webhooks) Handle(ctx context.Context, t *transfer.Transfer, save func([
 			c.cfg.Log.Warn("cannot record a request; it may be repeated", "trace", c.trace, "err", err)
 		}
 	}
-	c.keys = p.Keys
-	c.remove()
+	<-c.svc.Discard(c.r, c.owner, p.Keys)
 	return transfer.Result{Remove: true}
 }
 
@@ -252,7 +251,8 @@ func (w *webhooks) GiveUp(t *transfer.Transfer) []byte {
 	if err := json.Unmarshal(t.State, &p); err != nil {
 		w.cfg.Log.Error("the state of a request cannot be read", "transfer", t.ID, "err", err)
 	}
-	w.call(context.Background(), t, new(job), &p).remove()
+	c := w.call(context.Background(), t, new(job), &p)
+	<-c.svc.Discard(c.r, c.owner, p.Keys)
 	return nil
 }
 
