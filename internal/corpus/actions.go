@@ -23,6 +23,8 @@ import (
 // further judge of similarity.
 func ofAction(ctx context.Context, t task, results []string, dir string, v *Verdict) (done bool, err error) {
 	switch action := t.cell.Action; {
+	case action == "watermark" && t.cell.From.Family() == format.Image:
+		return true, nil // it covers much of a small picture, on purpose
 	case action == "split":
 		return true, splitPages(ctx, t.path, results, v)
 	case t.cell.From == format.PDF && format.Parse(results[0]) == format.PDF && (action == "extract_pages" || action == "convert" || action == "rotate"):
