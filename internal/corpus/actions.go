@@ -35,6 +35,8 @@ func ofAction(ctx context.Context, t task, results []string, dir string, v *Verd
 		return false, titled(ctx, results[0])
 	case action == "inspect":
 		return true, described(ctx, t, results[0])
+	case action == "extract" && t.cell.From.Family() != format.Archive: // of a message
+		return true, nil
 	case action == "extract":
 		return true, sameMembers(ctx, t.path, results, filepath.Join(dir, "members"))
 	}
