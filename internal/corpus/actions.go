@@ -23,6 +23,8 @@ import (
 // further judge of similarity.
 func ofAction(ctx context.Context, t task, results []string, dir string, v *Verdict) (done bool, err error) {
 	switch action := t.cell.Action; {
+	case action == "watermark" && t.cell.From.Family() == format.Image:
+		return true, nil // it covers much of a small picture, on purpose
 	case action == "split":
 		return true, splitPages(ctx, t.path, results, v)
 	case t.cell.From == format.PDF && format.Parse(results[0]) == format.PDF && (action == "extract_pages" || action == "convert" || action == "rotate"):
@@ -33,6 +35,8 @@ func ofAction(ctx context.Context, t task, results []string, dir string, v *Verd
 		return false, titled(ctx, results[0])
 	case action == "inspect":
 		return true, described(ctx, t, results[0])
+	case action == "extract" && t.cell.From.Family() != format.Archive: // of a message
+		return true, nil
 	case action == "extract":
 		return true, sameMembers(ctx, t.path, results, filepath.Join(dir, "members"))
 	}
