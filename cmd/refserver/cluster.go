@@ -274,7 +274,7 @@ func (c *cluster) systemNodes(ctx context.Context) ([]dashboard.SystemNode, erro
 			return nil, fmt.Errorf("description of another server: %w", err)
 		}
 		one := dashboard.SystemNode{Name: path.Dir(n.ID), // the rest is random
-			 Role: info.Role, Version: info.Version, Seen: n.Seen}
+			Role: info.Role, Version: info.Version, Seen: n.Seen}
 		for _, e := range info.Engines {
 			if e.Err == "" {
 				one.Engines++

@@ -34,7 +34,7 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 	}
 	d, err := dashboard.New(dashboard.Config{
 		Nodes: nodes, Failures: a.db.Failures,
-		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
+		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, SignIn: a.signIn, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -44,11 +44,14 @@ func (m *linearMemory) release() error {
 }
 
 // poison overwrites the memory to make the running code fail: every pointer and
-// index that it reads is out of bounds, which traps. Stack, globals and the
-// start of the heap are at the low end.
+// index that it reads is out of bounds, which traps.
 func (m *linearMemory) poison() {
 	spoiled := bytes.Repeat([]byte{0xff}, 1<<20)
-	for i := 0; i < min(len(m.b), 64<<20); i += len(spoiled) {
-		copy(m.b[i:], spoiled)
+	for b := m.spoilable(); len(b) > 0; {
+		b = b[copy(b, spoiled):]
 	}
 }
+
+// spoilable is the part of the memory that poison overwrites. Stack, globals and the
+// start of the heap are at the low end.
+func (m *linearMemory) spoilable() []byte { return m.b[:min(len(m.b), 64<<20)] }

@@ -133,6 +133,9 @@ type Instance struct {
 	Out    uint32 // address of the scratch space for results, outSize bytes
 	Err    error
 
+	dog  *watchdog // nil before the first limit
+	over error     // the cause of a kill by dog
+
 	mu    sync.Mutex
 	cause error         // why it was killed
 	dead  chan struct{} // closed when it is killed
@@ -179,6 +182,7 @@ func (l *library) newInstance() (*Instance, error) {
 }
 
 func (in *Instance) close() error {
+	in.dog.close()
 	err := in.Module.Close(context.Background())
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -206,10 +210,25 @@ func (in *Instance) kill(cause error) {
 
 // Within kills the instance if its thread uses d of processor time before the
 // returned function is called. The goroutine that calls pdfium must be locked to
-// its thread, and call Within.
+// its thread, and call Within. Calls must not be nested.
 func (in *Instance) Within(d time.Duration, cause error) (done func()) {
-	return worktime.AfterFunc(d, func() { in.kill(cause) }, worktime.Thread())
+	if in.dog == nil {
+		in.dog = newWatchdog(in.memory.spoilable())
+	}
+	in.over = cause
+	in.dog.arm(d + watchdogDelay)
+	stop := worktime.AfterFunc(d, func() { in.kill(cause) }, worktime.Thread())
+	return func() {
+		stop()
+		if in.dog.disarm(); in.dog.fired() {
+			in.kill(cause)
+		}
+	}
 }
+
+// watchdogDelay is the time that a goroutine has to kill an instance before the watchdog
+// does it.
+const watchdogDelay = 200 * time.Millisecond
 
 func (in *Instance) killed() error {
 	in.mu.Lock()
@@ -235,6 +254,9 @@ func (in *Instance) Call(name string, args ...uint64) uint64 {
 	in.stack[0] = 0
 	copy(in.stack[:], args)
 	err := f.CallWithStack(context.Background(), in.stack[:])
+	if in.dog.fired() {
+		in.kill(in.over)
+	}
 	select {
 	case <-in.dead:
 		in.Err = in.killed()
