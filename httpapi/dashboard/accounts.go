@@ -165,6 +165,9 @@ type accountPage struct {
 	Used     *used
 	Total    actionUse // of the last 30 days
 	Keys     []*account.Key
+
+	Confirm     string // text that confirms the deletion
+	DeleteError string
 }
 
 func (d *Dashboard) account(v *visit) error {
@@ -177,7 +180,7 @@ func (d *Dashboard) showAccount(v *visit, code int, id string, b accountPage) er
 	if b.Acct, err = d.cfg.Accounts.Get(ctx, id); err != nil {
 		return err
 	}
-	b.Self = b.Acct.ID == v.who.ID
+	b.Self, b.Confirm = b.Acct.ID == v.who.ID, accountName(b.Acct)
 	if b.Form.Error == "" {
 		l := b.Acct.Limits
 		b.Form = accountForm{Name: b.Acct.Name, Administrator: b.Acct.Administrator, Stored: limitText(l.StoredBytes), PerDay: limitText(l.BytesPerDay)}
@@ -234,6 +237,25 @@ func (d *Dashboard) accountAction(v *visit) error {
 	to := "accounts/" + url.PathEscape(id)
 	var f accountForm
 	switch what := v.r.PathValue("what"); what {
+	case "delete":
+		acct, err := d.cfg.Accounts.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(v.r.FormValue("confirm")) != accountName(acct) {
+			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{DeleteError: "Enter the name exactly as it is shown: " + accountName(acct)})
+		}
+		if id == v.who.ID {
+			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{DeleteError: "You cannot delete your own account."})
+		}
+		err = d.cfg.Accounts.Delete(ctx, id)
+		switch {
+		case err == nil:
+			return d.done(v, "account-gone", "accounts")
+		case f.wrong(err):
+			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{DeleteError: f.Error})
+		}
+		return err
 	case "password":
 		password, err := d.cfg.Accounts.ResetPassword(ctx, id)
 		switch {

@@ -33,6 +33,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -57,6 +58,11 @@ type Config struct {
 	// everything then offers.
 	Imports bool
 
+	// Nodes returns the servers of a cluster, and Failures counts the errors of all accounts since a
+	// time, most frequent first. Administrators see both. nil: not shown.
+	Nodes    func(context.Context) ([]SystemNode, error)
+	Failures func(ctx context.Context, since time.Time) ([]status.FailureCount, error)
+
 	// Connect lists further origins that browsers may upload to, such as the bucket's origin if
 	// uploads go straight there (s3blob.Store.Origin). Pages load nothing from these origins, even
 	// if downloads are redirected.
@@ -67,12 +73,13 @@ type Config struct {
 
 // A Dashboard serves the pages. It is safe for concurrent use.
 type Dashboard struct {
-	cfg    Config
-	log    *slog.Logger
-	assets *assets
-	pages  *pages
-	csp    string
-	serve  http.Handler
+	cfg     Config
+	log     *slog.Logger
+	assets  *assets
+	pages   *pages
+	csp     string
+	started time.Time
+	serve   http.Handler
 
 	closing context.Context // done once live updates must stop
 	close   context.CancelFunc
@@ -103,7 +110,7 @@ func New(cfg Config) (*Dashboard, error) {
 		return nil, errors.New("dashboard: Config.Service and Config.Accounts are required")
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	d := &Dashboard{cfg: cfg, log: cfg.Log, streams: make(map[string]int)}
+	d := &Dashboard{cfg: cfg, log: cfg.Log, started: time.Now(), streams: make(map[string]int)}
 	var err error
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
@@ -190,6 +197,7 @@ func (d *Dashboard) routes() http.Handler {
 	own("POST keys/{id}/roll", d.rollKey)
 	own("POST keys/{id}/revoke", d.revokeKey)
 	own("GET usage", d.usage)
+	own("GET usage.csv", d.exportUsage)
 	own("GET formats", d.formats)
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
@@ -209,6 +217,7 @@ func (d *Dashboard) routes() http.Handler {
 	}
 
 	admin := pages(administrator)
+	admin("GET system", d.system)
 	admin("GET accounts", d.accounts)
 	admin("POST accounts", d.createAccount)
 	admin("GET accounts/{id}", d.account)

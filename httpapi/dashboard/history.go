@@ -227,7 +227,9 @@ func (d *Dashboard) exportOperations(v *visit) error {
 	if f.Account != "" {
 		head = append(head, "account")
 	}
-	w.Write(head)
+	if err := w.Write(head); err != nil {
+		return nil // the client has left
+	}
 	for {
 		rc.SetWriteDeadline(time.Now().Add(exportPause))
 		for _, op := range page.Operations {
@@ -238,7 +240,9 @@ func (d *Dashboard) exportOperations(v *visit) error {
 			for i := range record {
 				record[i] = cell(record[i])
 			}
-			w.Write(record)
+			if err := w.Write(record); err != nil {
+				return nil
+			}
 		}
 		w.Flush()
 		if w.Error() != nil || page.Next == "" {

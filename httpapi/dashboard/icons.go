@@ -33,6 +33,7 @@ var icons = map[string]string{
 	"ban":      `<circle cx="12" cy="12" r="8.500"/><path d="m6 6 12 12"/>`,
 	"trash":    `<path d="M4.500 7h15M9.500 7V4.500h5V7M6.500 7l1 12.500h9l1-12.500M10.500 10.500v5.500M13.500 10.500v5.500"/>`,
 	"filter":   `<path d="M4 6h16M7 12h10M10 18h4"/>`,
+	"server":   `<rect x="4" y="4.500" width="16" height="6" rx="1.500"/><rect x="4" y="13.500" width="16" height="6" rx="1.500"/><path d="M7.500 7.500h.01M7.500 16.500h.01"/>`,
 	"plus":     `<path d="M12 5v14M5 12h14"/>`,
 	"pause":    `<path d="M9 6v12M15 6v12"/>`,
 	"play":     `<path d="M8 5.500v13l10.500-6.500z"/>`,

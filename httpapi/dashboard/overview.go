@@ -24,6 +24,7 @@ type overview struct {
 	Latest []*operationRow
 	Fresh  bool // the account never had an operation
 	Server *serverCard
+	Week   *troubles
 }
 
 // An operationRow is an operation in a list, as its owner sees it.
@@ -112,6 +113,9 @@ func (d *Dashboard) overview(v *visit) error {
 		if op.State.Final() && len(b.Latest) < 8 {
 			b.Latest = append(b.Latest, row(op))
 		}
+	}
+	if b.Week, err = d.troubles(ctx, v.owner()); err != nil {
+		return err
 	}
 	b.Fresh = len(b.Active) == 0 && len(b.Latest) == 0
 	if v.who.Administrator {

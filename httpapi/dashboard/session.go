@@ -40,11 +40,13 @@ var flashes = map[string]*flash{
 	"hook-enabled":  {"ok", "check", "Webhook enabled."},
 	"hook-disabled": {"ok", "check", "Webhook disabled. No more events are sent to it."},
 	"test":          {"ok", "check", "Test event sent."},
+	"replayed":      {"ok", "check", "queued again"},
 	"replay":        {"ok", "check", "Delivery queued again."},
 	"session":       {"ok", "check", "Session ended."},
 	"sessions":      {"ok", "check", "All other sessions ended."},
 	"account-saved": {"ok", "check", "Account saved."},
 	"account-off":   {"ok", "check", "Account disabled. Its sessions have ended and its keys are refused."},
+	"account-gone":  {"ok", "check", "Account deleted. Its files and operations expire."},
 	"account-on":    {"ok", "check", "Account enabled."},
 	"connected":     {"ok", "check", "Connected. You can now log in with the provider."},
 	"disconnected":  {"ok", "check", "Disconnected. You can no longer log in with the provider."},
@@ -90,6 +92,9 @@ func (d *Dashboard) takeFlash(v *visit) *flash {
 		return nil
 	}
 	n := &flash{f.Kind, f.Icon, plural(good, "operation", "operations") + " " + f.Text + "."}
+	if name == "replayed" {
+		n.Text = plural(good, "failed delivery", "failed deliveries") + " " + f.Text + "."
+	}
 	if bad > 0 {
 		n.Kind, n.Icon = "warn", "alert"
 		n.Text += " " + plural(bad, "operation was", "operations were") + " left out: " + map[string]string{

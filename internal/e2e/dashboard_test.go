@@ -289,6 +289,16 @@ func TestDashboard(t *testing.T) {
 
 	tour(t, s, tab, operation, account)
 
+	// Exact times are in the time zone of the reader.
+	tab.Size(1280, 860)
+	tab.Go(s.url + "/dashboard/settings")
+	tab.Wait(`document.querySelector("#timezone option[value='Asia/Tokyo']")`)
+	tab.Do(chromedp.SetValue("#timezone", "Asia/Tokyo", chromedp.ByQuery))
+	tab.Eval(`document.querySelector("#timezone").dispatchEvent(new Event("change"))`, nil)
+	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("#timezone-now").textContent)`)
+	tab.Go(s.url + "/dashboard/keys")
+	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("main time").title)`)
+
 	// A revoked key is refused.
 	tab.Size(1280, 860)
 	tab.Go(s.url + "/dashboard/keys")
@@ -548,6 +558,8 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 		case "fail":
 			mode = "pass"
 			action = fetch.FailRequest(p.RequestID, network.ErrorReasonConnectionReset)
+		case "one": // the others are held
+			mode = "hold"
 		case "hold":
 			held = append(held, p.RequestID)
 			return
@@ -578,6 +590,9 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	}
 
 	// Pause and resume.
+	mu.Lock()
+	puts = 0
+	mu.Unlock()
 	set("hold")
 	try(tab, s, picture)
 	choose(tab, "convert_to", "jpg")
@@ -594,13 +609,51 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	tab.Wait(`document.querySelector("#state").textContent === "Paused"`)
 	tab.Accessible()
 	set("pass")
+	// The parts on their way arrive during the pause, and are not sent again after it.
+	release := func() {
+		mu.Lock()
+		waiting := held
+		held, puts = nil, 0
+		mu.Unlock()
+		for _, id := range waiting {
+			tab.Do(fetch.ContinueRequest(id))
+		}
+	}
+	mu.Lock()
+	before := puts
+	mu.Unlock()
+	release()
 	tab.Click("#pause")
 	tab.Wait(`document.querySelector("#state .completed")`)
+	mu.Lock()
+	if parts := before + puts; parts != 2 {
+		t.Errorf("%d requests for two parts", parts)
+	}
+	mu.Unlock()
+
+	// A reload interrupts an upload, which continues when the file is chosen again.
+	set("one")
+	try(tab, s, picture)
+	tab.Click("#start")
+	holds(1)
+	tab.Wait(`Object.values(JSON.parse(localStorage["filewright.uploads"] ?? "{}")).some(u => Object.keys(u.etags).length === 1)`)
+	set("pass")
+	tab.Go(s.url + "/dashboard/try")
+	tab.Wait(`document.querySelector("#interrupted").textContent.includes("noise.png was interrupted at 50 %")`)
+	tab.Accessible()
+	mu.Lock()
+	held, puts = nil, 0
+	mu.Unlock()
+	try(tab, s, picture)
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && localStorage["filewright.uploads"] === "{}"`)
+	mu.Lock()
+	if puts != 1 {
+		t.Errorf("after a reload %d parts were sent, want the missing one", puts)
+	}
+	mu.Unlock()
 
 	// Cancel.
-	mu.Lock()
-	held = nil
-	mu.Unlock()
 	set("hold")
 	try(tab, s, picture)
 	tab.Click("#start")
@@ -667,13 +720,16 @@ func hostileNames(t *testing.T, s *server, tab *browsertest.Tab, dir, key string
 // tour checks all pages in the light and dark themes and on a phone.
 func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account string) {
 	t.Helper()
+	tab.Go(s.url + "/dashboard/keys")
+	tab.Leave("tbody th a")
+	key := location(tab)
 	pages := []struct {
 		name, address string
 		picture       bool
 	}{
 		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations?q=e&account=all", true}, {"operation", s.url + operation, true},
 		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
-		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true},
+		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true},
 		{"nothing", s.url + "/dashboard/nothing", false},
 	}
 	defer tab.Expect("404")()

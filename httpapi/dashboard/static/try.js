@@ -3,7 +3,7 @@
 
 import { announce } from "./app.js";
 import { call, follow } from "./follow.js";
-import { UploadBlocked, Upload, cut } from "./upload.js";
+import { UploadBlocked, Upload, cut, interrupted } from "./upload.js";
 import * as curl from "./curl.js";
 import { languages, program } from "./code.js";
 import { viewer } from "./preview.js";
@@ -646,6 +646,7 @@ async function upload() {
     const left = speed > 0 && now - seen[0][0] > 500 ? ` · ${bytes(speed)}/s · ${remaining((size - sent) / speed)} left` : "";
     $("rate").textContent = `${bytes(sent)} of ${bytes(size)}${left}`;
   };
+  $("interrupted").replaceChildren();
   const work = waiting.map((f) => {
     f.bar.hidden = false;
     f.upload = new Upload(f.file, (u) => {
@@ -859,6 +860,17 @@ function code(name, text) {
   const button = el("button", { type: "button", className: "button compact", "data-copy-code": "" }, icon("copy"), el("span", {}, "Copy"));
   return el("div", { className: "code has-copy" }, pre, button);
 }
+
+// Uploads that a reload has interrupted continue when their file is chosen again.
+function showInterrupted() {
+  $("interrupted").replaceChildren(...interrupted().map((one) => {
+    const discard = el("button", { type: "button", className: "button compact" }, "Discard", el("span", { className: "sr" }, ` ${one.name}`));
+    discard.onclick = () => { one.discard(); showInterrupted(); $("input").focus(); };
+    return el("div", { className: "note" }, icon("refresh"), el("div", { className: "row-apart" }, el("span", { className: "break" }, `The upload of ${one.name} was interrupted at ${one.percent} %. Choose the file again to continue it.`), discard));
+  }));
+}
+
+showInterrupted();
 
 // An operation to run again with changes.
 if (box.dataset.from) {
