@@ -60,6 +60,11 @@ type Config struct {
 	// Identities enables logins with a sign-in provider; nil: there are none.
 	Identities account.IdentityStore
 
+	// Factors and Secrets enable second factors; nil: there are none. Secrets seal those of
+	// authenticator apps: the first seals, all open.
+	Factors account.FactorStore
+	Secrets [][]byte
+
 	// NoPasswords refuses logins with a password.
 	NoPasswords bool
 
@@ -84,6 +89,7 @@ type Accounts struct {
 	store    account.Store
 	sessions account.SessionStore
 	attempts *throttle
+	factors  *factors // nil: there are no second factors
 	hashing  hashing
 }
 
@@ -92,7 +98,7 @@ func New(c Config) *Accounts {
 	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
 	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	return &Accounts{cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
+	return &Accounts{factors: newFactors(c.Factors, c.Secrets), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
 }
 
 // DefaultLimits returns the limits of accounts that are created without limits.
@@ -348,7 +354,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	return a.begin(ctx, id, hash, account.MethodPassword, from)
 }
 
-// Login checks name and password, starts a session and returns its token. from is the client; see
+// Login checks name and password, starts a session and returns its token. If the account has a second
+// factor, it returns a *CodeRequired error instead, and [Accounts.LoginCode] starts the session. from is the client; see
 // [Accounts.From]. It fails with ErrCredentials for any wrong input, and with an [httpapi.Problem]
 // of status 429 after too many attempts.
 func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *account.Account, err error) {
@@ -380,6 +387,14 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 		if !ok {
 			a.cfg.Log.Warn("login refused", "from", from.Address)
 			return "", nil, ErrCredentials
+		}
+		needed, err := a.hasFactor(ctx, acct.ID)
+		if err != nil {
+			return "", nil, err
+		}
+		if needed {
+			release()
+			return "", nil, a.needCode(ctx, acct, password)
 		}
 		token, err = a.begin(ctx, acct.ID, hash, account.MethodPassword, from)
 		if err == nil {

@@ -37,6 +37,7 @@ var flashes = map[string]*flash{
 	"account-saved": {"ok", "check", "Account saved."},
 	"account-off":   {"ok", "check", "Account disabled. Its sessions have ended and its keys are refused."},
 	"account-on":    {"ok", "check", "Account enabled."},
+	"factor-off":    {"ok", "check", "Second factor turned off."},
 	"connected":     {"ok", "check", "Connected. You can now log in with the provider."},
 	"disconnected":  {"ok", "check", "Disconnected. You can no longer log in with the provider."},
 	"logout":        {"ok", "check", "You are logged out."},
@@ -122,6 +123,7 @@ func (d *Dashboard) loginPage(v *visit) error {
 
 func (d *Dashboard) login(v *visit) error {
 	status := http.StatusUnauthorized
+	var code *auth.CodeRequired
 	form := loginForm{Name: strings.TrimSpace(v.r.FormValue("name")), Next: next(v.r.FormValue("next"))}
 	token, _, err := d.cfg.Accounts.Login(v.r.Context(), form.Name, v.r.FormValue("password"), d.cfg.Accounts.From(v.r))
 	switch {
@@ -131,6 +133,8 @@ func (d *Dashboard) login(v *visit) error {
 		form.Error = "Too many attempts. Please wait a minute and try again."
 	case errors.Is(err, auth.ErrCredentials):
 		form.Error = "Wrong name or password."
+	case errors.As(err, &code):
+		return d.render(v, http.StatusOK, page{Template: "code", Title: "Log in", Plain: true, Body: codeForm{Ticket: code.Ticket, Next: form.Next}})
 	case errors.Is(err, auth.ErrNoPasswords):
 		form.Error = "This server does not accept passwords."
 	case err != nil:
