@@ -65,6 +65,10 @@ type Config struct {
 	Factors account.FactorStore
 	Secrets [][]byte
 
+	// Breached is a list of passwords that users may not choose; nil: only the most common ones are
+	// refused.
+	Breached *PasswordList
+
 	// NoPasswords refuses logins with a password.
 	NoPasswords bool
 
@@ -114,6 +118,9 @@ var (
 
 	// ErrWeakPassword reports a new password that is too short, too long, too common or unchanged.
 	ErrWeakPassword error = httpapi.Invalid("password", "a password must have %d to %d characters, and must not be the name, the old password or a common password", minPassword, maxPassword)
+
+	// ErrBreached reports a new password that is in Config.Breached.
+	ErrBreached error = httpapi.Invalid("password", "this password is in a list of passwords that attackers know; choose another")
 
 	// ErrNoPasswords reports a login with a password where Config.NoPasswords is set.
 	ErrNoPasswords error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "this server does not accept passwords; use the sign-in provider")
@@ -319,8 +326,8 @@ func (a *Accounts) ResetPassword(ctx context.Context, id string) (password strin
 }
 
 // ChangePassword replaces the old password, ends all sessions of the account and starts a new
-// session, whose token it returns. It fails with ErrCredentials if old is wrong, and with
-// ErrWeakPassword. Attempts are limited as in [Accounts.Login].
+// session, whose token it returns. It fails with ErrCredentials if old is wrong, with
+// ErrWeakPassword and with ErrBreached. Attempts are limited as in [Accounts.Login].
 func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, from Client) (token string, err error) {
 	acct, err := a.store.Get(ctx, id)
 	if err != nil {
@@ -328,6 +335,15 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	}
 	if weak(acct.Name, old, fresh) {
 		return "", ErrWeakPassword
+	}
+	if a.cfg.Breached != nil {
+		known, err := a.cfg.Breached.Contains(fresh)
+		if err != nil {
+			return "", err
+		}
+		if known {
+			return "", ErrBreached
+		}
 	}
 	release, err := a.attempts.begin("id\x00"+id, "")
 	if err != nil {

@@ -200,6 +200,8 @@ func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) er
 		return again(passwordForm{OldError: "The current password is wrong."})
 	case tooMany(err) != nil:
 		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
+	case errors.Is(err, auth.ErrBreached):
+		return again(passwordForm{NewError: "Choose another password: attackers know this one from a data breach."})
 	case errors.Is(err, auth.ErrWeakPassword):
 		return again(passwordForm{NewError: "Choose another password: 10 to 200 characters, not common, not your name and not the current password."})
 	case err != nil:
