@@ -153,7 +153,7 @@ go_tools() {
 }
 
 # from_npm installs the packages of tests at the versions of their lock files: axe-core for the
-# dashboard (3 MB), and the generators, compilers and linters for clients (180 MB).
+# dashboard (3 MB), and the generators, compilers and linters for clients with a client of MCP (200 MB).
 from_npm() {
 	local dir
 	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ]; then

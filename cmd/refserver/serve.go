@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -141,9 +142,12 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	group.Go(func() error { return a.work(running) })
 	if a.set != nil {
 		group.Go(func() error {
+			// The server is needed even if an engine hangs.
+			defer time.AfterFunc(warmTime, func() { a.warm.Store(true) }).Stop()
 			if err := a.set.Warm(running); err != nil && running.Err() == nil {
 				a.log.Warn("an engine failed to start", "err", err)
 			}
+			a.warm.Store(true)
 			return nil
 		})
 	}
@@ -159,10 +163,16 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.deliveries != nil {
 		group.Go(func() error { return a.deliveries.Run(running) })
 	}
+	if a.forms != nil {
+		group.Go(func() error { return a.forms.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
 }
+
+// warmTime is how long readyz waits for engines that start.
+const warmTime = 30 * time.Second
 
 // work processes items until ctx is done.
 func (a *app) work(ctx context.Context) error {
@@ -207,6 +217,7 @@ type app struct {
 	deliveries *remote.Deliveries   // nil: this server does not write to URLs
 	forms      *gotenberg.Routes    // nil: this server has no routes of Gotenberg
 	set        *standard.Set        // nil: this server has no engines
+	warm       atomic.Bool          // its engines have started, or failed to
 	cluster    *cluster             // nil: this is the only server
 	workers    *prometheus.GaugeVec // the metric of cluster
 	lock       *os.File             // lock of the data directory, if the database is elsewhere
@@ -270,6 +281,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	api.Secrets = [][]byte{secret}
 	api.TempDir = scratch
 	api.Log = log
+	api.Starting = func() bool { return a.set != nil && !a.warm.Load() }
 	api.Checks = map[string]func(context.Context) error{
 		dependencyDatabase: a.db.Ping,
 		dependencyScratch:  func(context.Context) error { return writable(scratch) },
@@ -315,9 +327,11 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	if cfg.mcp {
-		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version(), Imports: cfg.urls.imports}))
 	}
-	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
+	if err = a.serveGotenberg(cfg, &api); err != nil {
+		return err
+	}
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}

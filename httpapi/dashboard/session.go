@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -25,7 +26,15 @@ type flash struct{ Kind, Icon, Text string }
 var flashes = map[string]*flash{
 	"password":      {"ok", "check", "Password changed. Your other sessions have ended."},
 	"revoked":       {"ok", "check", "API key revoked. Requests with it now fail."},
+	"key-saved":     {"ok", "check", "API key saved."},
 	"cancelled":     {"ok", "check", "Operation cancelled."},
+	"deleted":       {"ok", "check", "Operation and results deleted."},
+	"again":         {"ok", "check", "Started again."},
+	"bulk-none":     {"warn", "alert", "No operation is selected."},
+	"bulk-empty":    {"warn", "alert", "The selected operations have no results, or their results have expired."},
+	"bulk-cancel":   {"ok", "check", "cancelled"},
+	"bulk-delete":   {"ok", "check", "deleted"},
+	"bulk-again":    {"ok", "check", "started again"},
 	"hook-saved":    {"ok", "check", "Webhook saved."},
 	"hook-deleted":  {"ok", "check", "Webhook deleted."},
 	"hook-enabled":  {"ok", "check", "Webhook enabled."},
@@ -72,7 +81,23 @@ func (d *Dashboard) takeFlash(v *visit) *flash {
 		return nil
 	}
 	d.cookie(v, flashCookie, "", Path, 0)
-	return flashes[c.Value]
+	name, counts, ok := strings.Cut(c.Value, ".")
+	f := flashes[name]
+	if f == nil || !ok {
+		return f
+	}
+	var good, bad int
+	if _, err := fmt.Sscanf(counts, "%d.%d", &good, &bad); err != nil {
+		return nil
+	}
+	n := &flash{f.Kind, f.Icon, plural(good, "operation", "operations") + " " + f.Text + "."}
+	if bad > 0 {
+		n.Kind, n.Icon = "warn", "alert"
+		n.Text += " " + plural(bad, "operation was", "operations were") + " left out: " + map[string]string{
+			"bulk-cancel": "they no longer exist.", "bulk-delete": "only finished operations can be deleted.", "bulk-again": "their files have expired, or a parameter is secret and must be entered again.",
+		}[name]
+	}
+	return n
 }
 
 // next returns the path below Path to go to after a form.
