@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/oidc"
 )
@@ -12,6 +13,7 @@ import (
 // loginConfig configures how users log in to the dashboard.
 type loginConfig struct {
 	passwords bool
+	list      string // path of a list of passwords; "": none
 	oidc      oidc.Config
 	accounts  string
 }
@@ -28,6 +30,7 @@ const minClientSecret = 6
 func (c *loginConfig) register(fs *flagSet) {
 	o := &c.oidc
 	fs.BoolVar(&c.passwords, "password-login", true, "accept passwords in the dashboard; false requires --oidc-issuer")
+	fs.StringVar(&c.list, "password-list", "", "`file` with passwords that users may not choose: lines with SHA-1 hashes, sorted, as Have I Been Pwned publishes them; default: only the most common passwords are refused")
 	fs.StringVar(&o.Issuer, "oidc-issuer", "", "issuer `URL` of an OpenID Connect provider with which users log in to the dashboard, such as https://id.example.com; its redirect URI is --public-url with dashboard/login/oidc/callback; default: none")
 	fs.StringVar(&o.ClientID, "oidc-client-id", "", "client `ID` of this server at the provider")
 	fs.token(&o.ClientSecret, minClientSecret, "oidc-client-secret", "client `secret` at the provider, of at least %d characters; default: a public client")
@@ -54,6 +57,18 @@ func (c *loginConfig) check() error {
 	}
 	c.oidc.Existing = c.accounts == oidcExisting
 	return nil
+}
+
+// breached opens the list of passwords, or returns nil if there is none.
+func (c *loginConfig) breached() (*auth.PasswordList, error) {
+	if c.list == "" {
+		return nil, nil
+	}
+	l, err := auth.OpenPasswordList(c.list)
+	if err != nil {
+		return nil, fmt.Errorf("--password-list: %w", err)
+	}
+	return l, nil
 }
 
 // signIn returns the provider, or nil if there is none.

@@ -210,6 +210,7 @@ type app struct {
 	db         *sqlstore.DB
 	blobs      blobStore
 	accounts   *auth.Accounts
+	breached   *auth.PasswordList   // nil: there is no list
 	signIn     dashboard.SignIn     // nil: users log in with passwords only
 	hooks      *webhook.Webhooks    // nil: this server sends no webhooks
 	imports    *remote.Imports      // nil: this server does not read from URLs
@@ -310,9 +311,12 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 
 // serveAPI creates the service: a node with the API, accounts and webhooks.
 func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
+	if a.breached, err = cfg.login.breached(); err != nil {
+		return err
+	}
 	a.accounts = auth.New(auth.Config{
 		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db, Identities: a.db.Identities(),
-		NoPasswords: !cfg.login.passwords, Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
+		NoPasswords: !cfg.login.passwords, Breached: a.breached, Limits: cfg.limits, SessionTime: cfg.sessionTime, Factors: a.db.Factors(), Secrets: api.Secrets, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
 	})
 	api.Auth = a.accounts
 	if a.signIn, err = cfg.login.signIn(api.Secrets, a.log); err != nil {
@@ -507,6 +511,9 @@ func (a *app) close() {
 	}
 	if a.lock != nil {
 		a.lock.Close()
+	}
+	if a.breached != nil {
+		a.breached.Close()
 	}
 }
 

@@ -165,6 +165,7 @@ type accountPage struct {
 	Used     *used
 	Total    actionUse // of the last 30 days
 	Keys     []*account.Key
+	Factor   bool // the account has a second factor
 
 	Confirm     string // text that confirms the deletion
 	DeleteError string
@@ -181,6 +182,12 @@ func (d *Dashboard) showAccount(v *visit, code int, id string, b accountPage) er
 		return err
 	}
 	b.Self, b.Confirm = b.Acct.ID == v.who.ID, accountName(b.Acct)
+	switch _, err := d.cfg.Accounts.Factor(ctx, id); {
+	case err == nil:
+		b.Factor = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	if b.Form.Error == "" {
 		l := b.Acct.Limits
 		b.Form = accountForm{Name: b.Acct.Name, Administrator: b.Acct.Administrator, Stored: limitText(l.StoredBytes), PerDay: limitText(l.BytesPerDay)}
@@ -265,6 +272,11 @@ func (d *Dashboard) accountAction(v *visit) error {
 			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{Form: f})
 		}
 		return err
+	case "second-factor":
+		if err := d.cfg.Accounts.RemoveFactor(ctx, id); err != nil {
+			return err
+		}
+		return d.done(v, "factor-off", to)
 	case "enable", "disable":
 		off := what == "disable"
 		_, err := d.cfg.Accounts.Update(ctx, id, auth.Change{Disabled: &off})

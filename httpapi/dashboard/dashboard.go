@@ -166,6 +166,7 @@ func (d *Dashboard) routes() http.Handler {
 	open := pages(guest)
 	open("GET login", d.loginPage)
 	open("POST login", d.login)
+	open("POST login/code", d.loginCode)
 	open("POST theme", d.setTheme)
 	if d.cfg.SignIn != nil {
 		open("GET login/oidc", d.startSignIn)
@@ -202,6 +203,11 @@ func (d *Dashboard) routes() http.Handler {
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
 	own("POST settings/sessions", d.endSessions)
+	if d.cfg.Accounts.HasFactors() {
+		own("GET settings/second-factor", d.newFactor)
+		own("POST settings/second-factor", d.enableFactor)
+		own("POST settings/second-factor/off", d.disableFactor)
+	}
 	if d.cfg.SignIn != nil {
 		own("GET settings/connect", d.connect)
 		own("POST settings/disconnect", d.disconnect)

@@ -48,6 +48,7 @@ var flashes = map[string]*flash{
 	"account-off":   {"ok", "check", "Account disabled. Its sessions have ended and its keys are refused."},
 	"account-gone":  {"ok", "check", "Account deleted. Its files and operations expire."},
 	"account-on":    {"ok", "check", "Account enabled."},
+	"factor-off":    {"ok", "check", "Second factor turned off."},
 	"connected":     {"ok", "check", "Connected. You can now log in with the provider."},
 	"disconnected":  {"ok", "check", "Disconnected. You can no longer log in with the provider."},
 	"logout":        {"ok", "check", "You are logged out."},
@@ -152,6 +153,7 @@ func (d *Dashboard) loginPage(v *visit) error {
 
 func (d *Dashboard) login(v *visit) error {
 	status := http.StatusUnauthorized
+	var code *auth.CodeRequired
 	form := loginForm{Name: strings.TrimSpace(v.r.FormValue("name")), Next: next(v.r.FormValue("next"))}
 	token, _, err := d.cfg.Accounts.Login(v.r.Context(), form.Name, v.r.FormValue("password"), d.cfg.Accounts.From(v.r))
 	switch {
@@ -161,6 +163,8 @@ func (d *Dashboard) login(v *visit) error {
 		form.Error = "Too many attempts. Please wait a minute and try again."
 	case errors.Is(err, auth.ErrCredentials):
 		form.Error = "Wrong name or password."
+	case errors.As(err, &code):
+		return d.render(v, http.StatusOK, page{Template: "code", Title: "Log in", Plain: true, Body: codeForm{Ticket: code.Ticket, Next: form.Next}})
 	case errors.Is(err, auth.ErrNoPasswords):
 		form.Error = "This server does not accept passwords."
 	case err != nil:
@@ -226,6 +230,8 @@ func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) er
 		return again(passwordForm{OldError: "The current password is wrong."})
 	case tooMany(err) != nil:
 		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
+	case errors.Is(err, auth.ErrBreached):
+		return again(passwordForm{NewError: "Choose another password: attackers know this one from a data breach."})
 	case errors.Is(err, auth.ErrWeakPassword):
 		return again(passwordForm{NewError: "Choose another password: 10 to 200 characters, not common, not your name and not the current password."})
 	case err != nil:

@@ -13,6 +13,7 @@ type settingsPage struct {
 	Password passwordForm
 	Sessions []sessionRow
 	SignIn   signInCard
+	Factor   factorCard
 }
 
 // A sessionRow is a session in the settings.
@@ -59,6 +60,9 @@ func (d *Dashboard) showSettings(v *visit, code int, b settingsPage) error {
 	current := d.cfg.Accounts.SessionID(v.token)
 	for _, s := range all {
 		b.Sessions = append(b.Sessions, sessionRow{s, s.ID == current})
+	}
+	if err := d.fillFactor(v, &b.Factor); err != nil {
+		return err
 	}
 	if err := d.fillSignIn(v, &b.SignIn); err != nil {
 		return err

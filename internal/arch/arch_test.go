@@ -129,7 +129,7 @@ var arrows = map[string][]string{
 	"httpapi/onecall":            {"httpapi", "fileops", "status", "upload"},
 	"httpapi/remote":             {"httpapi", "fileops/format", "internal/backoff", "internal/netguard", "internal/seal", "status", "status/transfer", "upload", "upload/blob"},
 	"httpapi/gotenberg":          {"httpapi", "httpapi/internal/zipstream", "fileops/format", "internal/netguard", "internal/seal", "status", "status/transfer", "upload"},
-	"httpapi/auth":               {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
+	"httpapi/auth":               {"httpapi", "httpapi/account", "httpapi/internal/gcra", "internal/seal"},
 	"httpapi/oidc":               {"httpapi", "httpapi/auth", "internal/seal"},
 	"httpapi/admin":              {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
 	"httpapi/client":             {},

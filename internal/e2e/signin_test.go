@@ -3,17 +3,24 @@
 package e2e
 
 import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base32"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/filewright/filewright/internal/browsertest"
 	"github.com/filewright/filewright/internal/oidctest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
-// TestSignIn logs in to the dashboard with a real OpenID Connect provider, in Chromium.
+// TestSignIn logs in to the dashboard with a real OpenID Connect provider and with a second factor, in
+// Chromium.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	address := oidctest.Address(t)
@@ -107,8 +114,93 @@ func TestSignIn(t *testing.T) {
 	taken()
 	icon()
 	tab.NoProblems()
+	secondFactor(t, s, tab, m[1])
 
 	if log := s.err.String(); strings.Contains(log, "id_token") || strings.Contains(log, "code_verifier") {
 		t.Error("the log has parts of tokens")
 	}
+}
+
+// secondFactor turns the second factor of an account on, and logs in with codes of the app and with a
+// recovery code.
+func secondFactor(t *testing.T, s *server, tab *browsertest.Tab, name string) {
+	t.Helper()
+	tab.Go(s.url + "/dashboard/settings/second-factor")
+	tab.Accessible()
+	shot(tab, "second-factor")
+	tab.Scheme("dark")
+	shot(tab, "second-factor-dark")
+	tab.Scheme("light")
+	secret, step := tab.Text("#secret"), time.Now().Unix()/30
+	wrong := tab.Expect("422")
+	tab.Fill("#code", code(t, secret, step))
+	tab.Fill("#password", "not this one")
+	tab.Leave("form.form button.primary")
+	if text := tab.Text("[role=alert]"); !strings.Contains(text, "password is wrong") {
+		t.Errorf("a wrong password: %s", text)
+	}
+	wrong()
+	if again := tab.Text("#secret"); again != secret {
+		t.Error("the secret changes with a wrong password")
+	}
+	tab.Fill("#code", code(t, secret, step))
+	tab.Fill("#password", newPassword)
+	tab.Leave("form.form button.primary")
+	if n := count(tab, "#recovery li"); n != 10 {
+		t.Fatalf("%d recovery codes", n)
+	}
+	tab.Accessible()
+	recovery := tab.Text("#recovery li code")
+
+	for _, code := range []string{code(t, secret, step+1), recovery} {
+		tab.Go(s.url + "/dashboard/settings")
+		tab.Leave("main form[action='/dashboard/logout'] button")
+		tab.Go(s.url + "/dashboard/usage")
+		tab.Fill("#name", name)
+		tab.Fill("#password", newPassword)
+		tab.Leave("form.form button")
+		if h := tab.Text("h1"); h != "Second factor" {
+			t.Fatalf("after the password: %s", h)
+		}
+		tab.Accessible()
+		refused := tab.Expect("401")
+		tab.Fill("#code", "000 000x")
+		tab.Leave("form.form button")
+		if text := tab.Text("[role=alert]"); !strings.Contains(text, "Wrong or used code") {
+			t.Errorf("a wrong code: %s", text)
+		}
+		refused()
+		tab.Fill("#code", code)
+		tab.Leave("form.form button")
+		if path := location(tab); !strings.HasSuffix(path, "/dashboard/usage") {
+			t.Fatalf("after the code: %s", path)
+		}
+	}
+	tab.Go(s.url + "/dashboard/settings")
+	tab.Accessible()
+	shot(tab, "settings-factor")
+	tab.Click("details.ask summary")
+	tab.Fill("#factor-password", newPassword)
+	tab.Leave("form[action='/dashboard/settings/second-factor/off'] button")
+	if n := count(tab, "a[href='/dashboard/settings/second-factor']"); n != 1 {
+		t.Error("the second factor is still on")
+	}
+	tab.NoProblems()
+}
+
+// code returns the code of an authenticator app (RFC 6238).
+func code(t *testing.T, secret string, step int64) string {
+	t.Helper()
+	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
+	systest.NoError(t, err)
+	h := hmac.New(sha1.New, key)
+	for shift := 56; shift >= 0; shift -= 8 {
+		h.Write([]byte{byte(step >> shift)})
+	}
+	sum := h.Sum(nil)
+	n := 0
+	for _, b := range sum[sum[19]&15:][:4] {
+		n = n<<8 | int(b)
+	}
+	return fmt.Sprintf("%06d", n&0x7fffffff%1_000_000)
 }
