@@ -5,18 +5,20 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
 
-// Detached returns a copy of a request to an [Extension] for work that continues after the response. It
-// has the same caller and request ID, and its context is not done when the response is complete.
-func Detached(r *http.Request) *http.Request {
-	info := *infoOf(r)
-	ctx := context.WithoutCancel(r.Context())
-	return r.Clone(context.WithValue(ctx, requestInfoKey{}, &info))
+// Resumed returns a request of who for work of an [Extension] that continues after the response, also
+// after a restart of the server. It has the ID of the request that started the work, and ctx as its
+// context.
+func Resumed(ctx context.Context, who Principal, id string) *http.Request {
+	ctx = context.WithValue(ctx, principalKey{}, who)
+	ctx = context.WithValue(ctx, requestInfoKey{}, &requestInfo{id: id, who: who})
+	return (&http.Request{Method: http.MethodPost, URL: new(url.URL), Header: make(http.Header)}).WithContext(ctx)
 }
 
 // cleanupTime bounds the work for a request that has ended. What is not deleted by then expires.

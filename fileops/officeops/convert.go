@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/odfcrypt"
+	"github.com/filewright/filewright/internal/pdfpack"
 	"github.com/filewright/filewright/internal/route"
 	"github.com/filewright/filewright/internal/safezip"
 )
@@ -299,6 +300,11 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 			}
 			if err := t.warn(ctx, to, out); err != nil {
 				return err
+			}
+			if to == format.PDF && job.Params.Get("pdfa") != "1b" { // PDF/A-1 has no object streams
+				if _, err := pdfpack.File(out); err != nil {
+					return err
+				}
 			}
 			return t.encode(out)
 		})
