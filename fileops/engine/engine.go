@@ -216,14 +216,13 @@ func largeFiles(dirs []string, limit int64) map[string]int64 {
 	var files map[string]int64
 	for _, dir := range dirs {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return nil // a directory, or already removed
-			}
-			if info, err := d.Info(); err == nil && info.Size() >= limit {
-				if files == nil {
-					files = make(map[string]int64)
+			if err == nil && d.Type().IsRegular() { // otherwise a directory, or already removed
+				if info, err := d.Info(); err == nil && info.Size() >= limit {
+					if files == nil {
+						files = make(map[string]int64)
+					}
+					files[path] = info.Size()
 				}
-				files[path] = info.Size()
 			}
 			return nil
 		})
