@@ -167,22 +167,21 @@ from_npm() {
 	done
 }
 
-# rule_checker installs promtool, which checks the alerting rules. The package prometheus would also
-# start a server, so only this program is taken out of it (50 MB).
-rule_checker() {
+# from_package takes one program out of a package that would also start a server.
+from_package() { # from_package PROGRAM PACKAGE FILE
 	local dir
-	if [ "$mode" != test ] && [ "$mode" != bench ] || command -v promtool >/dev/null || [ -x "$root/.tools/usr/bin/promtool" ]; then
+	if [ "$mode" != test ] && [ "$mode" != bench ] || command -v "$1" >/dev/null || [ -x "/$3" ] || [ -x "$root/.tools/$3" ]; then
 		return
 	fi
-	echo "Installing: promtool in .tools"
-	if ! listed prometheus; then
+	echo "Installing: $1 in .tools"
+	if ! listed "$2"; then
 		if [ "$(id -u)" -eq 0 ]; then apt-get update -qq; else sudo apt-get update -qq; fi
 	fi
 	dir=$(mktemp -d)
 	chmod 755 "$dir" # apt-get downloads as another user
-	(cd "$dir" && apt-get download -qq prometheus 2>/dev/null)
+	(cd "$dir" && apt-get download -qq "$2" 2>/dev/null)
 	mkdir -p "$root/.tools"
-	dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -x -C "$root/.tools" ./usr/bin/promtool
+	dpkg-deb --fsys-tarfile "$dir/$2"_*.deb | tar -x -C "$root/.tools" "./$3"
 	rm -r "$dir"
 }
 
@@ -222,7 +221,9 @@ beside() {
 	go_toolchain
 	go_tools
 	from_npm
-	rule_checker
+	# The alerting rules are checked by promtool (50 MB), and a test runs the service behind nginx (1 MB).
+	from_package promtool prometheus usr/bin/promtool
+	from_package nginx nginx usr/sbin/nginx
 	sharp
 }
 finished() { # exits if no package is missing
