@@ -37,6 +37,7 @@ const (
 	WarnSignatureInvalid     = "signature_invalid"
 	WarnResolutionReduced    = "resolution_reduced"
 	WarnMacrosDropped        = "macros_dropped"
+	WarnPasswordUnused       = "password_unused"
 )
 
 // WarningMeanings yields the codes of warnings with a sentence each, for documentation.
@@ -65,6 +66,7 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnSignatureInvalid, "A digital signature no longer matches the content."},
 			{WarnResolutionReduced, "A picture has fewer pixels, to fit into a number of bytes."},
 			{WarnMacrosDropped, "Macros were left out. They never run here."},
+			{WarnPasswordUnused, "The file opens without a password, so the given one was ignored."},
 		} {
 			if !yield(m[0], m[1]) {
 				return
@@ -88,6 +90,14 @@ func (j *Job) Warn(code, message string, args ...any) {
 	defer j.mu.Unlock()
 	if len(j.warnings) < maxWarnings && !slices.Contains(j.warnings, w) {
 		j.warnings = append(j.warnings, w)
+	}
+}
+
+// WarnPasswordUnused warns with [WarnPasswordUnused] if the run has the parameter password.
+// Actions call it when they find that no input is protected.
+func (j *Job) WarnPasswordUnused() {
+	if j.Params.Has("password") {
+		j.Warn(WarnPasswordUnused, "The password was ignored, because nothing in the input is protected by one.")
 	}
 }
 

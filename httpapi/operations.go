@@ -185,7 +185,9 @@ func (s *Service) planAction(ctx context.Context, op *status.Operation, offered 
 	if err := s.checkUploads(ctx, op, offered, files, formats, args, uploads); err != nil {
 		return err
 	}
-	op.Args, err = s.worker.Seal(op.ID, typed(args, params))
+	args = typed(args, params)
+	setAsked(op, offered, []stepRequest{{op.Action, args}})
+	op.Args, err = s.worker.Seal(op.ID, args)
 	return err
 }
 

@@ -180,6 +180,10 @@ func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
 		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready")
 		p.RetryAfter = checkEvery
 		n.fail(w, r, p)
+	case n.cfg.Starting != nil && n.cfg.Starting():
+		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: engines are starting")
+		p.RetryAfter = time.Second
+		n.fail(w, r, p)
 	case details:
 		n.reply(w, resp)
 	default:

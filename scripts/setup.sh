@@ -144,6 +144,7 @@ go_toolchain() {
 go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
+		(cd "$root/internal/tools/oidcprovider" && GOFLAGS='' GOWORK=off go tool -n oidcprovider >/dev/null)
 		(cd "$root/internal/tools/oapi-codegen" && GOFLAGS='' GOWORK=off go tool -n oapi-codegen >/dev/null && GOFLAGS='' GOWORK=off go build github.com/oapi-codegen/runtime/...)
 	elif [ "$mode" = release ]; then
 		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null && GOFLAGS='' GOWORK=off go tool -n cyclonedx-gomod >/dev/null)

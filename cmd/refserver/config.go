@@ -53,6 +53,7 @@ type serverConfig struct {
 	urls       urlConfig
 	api        httpapi.Config
 
+	login       loginConfig
 	limits      account.Limits // of new accounts
 	sessionTime time.Duration
 }
@@ -65,6 +66,7 @@ func (s *serverConfig) register(fs *flagSet) {
 	fs.section("Request limits", s.registerRequestLimits)
 	fs.section("Processing", s.registerProcessing)
 	fs.section("Accounts", s.registerAccounts)
+	fs.section("Sign-in", s.login.register)
 	fs.section("Webhooks", s.webhooks.register)
 	fs.section("URLs", s.urls.register)
 	fs.section("Logs, metrics and profiles", s.registerMonitoring)
@@ -213,6 +215,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		}
 	}
 	if err := s.gotenberg.check(s.webhooks.send); err != nil {
+		return err
+	}
+	if err := s.login.check(); err != nil {
 		return err
 	}
 	if s.runTimeout < 0 {

@@ -29,7 +29,7 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 		return nil, nil, fmt.Errorf("--blob-url: %w", err)
 	}
 	d, err := dashboard.New(dashboard.Config{
-		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
+		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, SignIn: a.signIn, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -177,12 +177,14 @@ func (s *Set) isolate(a fileops.Action, in *isolate.Pool) fileops.Action {
 // so that the first operation need not wait. A server calls it in the background, beside
 // [Set.Ready]. The engines keep running until Close.
 func (s *Set) Warm(ctx context.Context) error {
-	var errs []error
-	for _, e := range s.engines {
+	errs := make([]error, len(s.engines))
+	var all sync.WaitGroup
+	for i, e := range s.engines {
 		if w, ok := e.(fileops.Warmer); ok {
-			errs = append(errs, w.Warm(ctx))
+			all.Go(func() { errs[i] = w.Warm(ctx) })
 		}
 	}
+	all.Wait()
 	if err := errors.Join(errs...); err != nil || !s.drawn {
 		return err
 	}

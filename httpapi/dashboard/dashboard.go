@@ -46,6 +46,9 @@ type Config struct {
 	Webhooks *webhook.Webhooks // nil: no pages for webhooks
 	Version  string            // version of the program, for people; "": not shown
 
+	// SignIn is the provider with which users may log in; nil: none. Accounts must have identities.
+	SignIn SignIn
+
 	// OneCall reports whether the service has the endpoint of package onecall, which the page to
 	// try everything then shows.
 	OneCall bool
@@ -157,6 +160,10 @@ func (d *Dashboard) routes() http.Handler {
 	open("GET login", d.loginPage)
 	open("POST login", d.login)
 	open("POST theme", d.setTheme)
+	if d.cfg.SignIn != nil {
+		open("GET login/oidc", d.startSignIn)
+		open("GET login/oidc/callback", d.finishSignIn)
+	}
 
 	half := pages(unchanged)
 	half("GET password", d.passwordPage)
@@ -169,17 +176,28 @@ func (d *Dashboard) routes() http.Handler {
 	own("GET try", d.try)
 	own("GET try/parameters", d.tryParameters)
 	own("GET operations", d.operations)
+	own("GET operations.csv", d.exportOperations)
+	own("POST operations/selected", d.bulk)
 	own("GET operations/{id}", d.operation)
+	own("POST operations/{id}/delete", d.deleteOperation)
+	own("POST operations/{id}/again", d.repeatOperation)
 	own("POST operations/{id}/cancel", d.cancelOperation)
 	own("GET files/{key}", d.file)
 	own("GET keys", d.keys)
 	own("POST keys", d.createKey)
+	own("GET keys/{id}", d.key)
+	own("POST keys/{id}", d.updateKey)
+	own("POST keys/{id}/roll", d.rollKey)
 	own("POST keys/{id}/revoke", d.revokeKey)
 	own("GET usage", d.usage)
 	own("GET formats", d.formats)
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
 	own("POST settings/sessions", d.endSessions)
+	if d.cfg.SignIn != nil {
+		own("GET settings/connect", d.connect)
+		own("POST settings/disconnect", d.disconnect)
+	}
 	if d.cfg.Webhooks != nil {
 		own("GET webhooks", d.webhooks)
 		own("POST webhooks", d.createWebhook)
@@ -232,11 +250,11 @@ const (
 func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
-		if c, err := r.Cookie(auth.CookieName); err == nil {
-			who, err := d.cfg.Accounts.Session(r.Context(), c.Value)
+		if token := d.cfg.Accounts.Token(r); token != "" {
+			who, err := d.cfg.Accounts.Session(r.Context(), token)
 			switch {
 			case err == nil:
-				v.who, v.token = who, c.Value
+				v.who, v.token = who, token
 			case !errors.Is(err, auth.ErrNoSession):
 				d.answer(v, err)
 				return

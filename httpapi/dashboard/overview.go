@@ -30,7 +30,9 @@ type overview struct {
 type operationRow struct {
 	*status.Operation
 	percent int
-	Done    int // final items
+	State   status.Condition // hides that of the operation
+	Foreign bool             // of another account: no names are shown
+	Done    int              // final items
 	Failed  int
 }
 
@@ -38,7 +40,7 @@ type operationRow struct {
 func (r *operationRow) Percent() int { return r.percent }
 
 func row(op *status.Operation) *operationRow {
-	r := &operationRow{Operation: op.Shown(), percent: op.Percent()}
+	r := &operationRow{Operation: op.Shown(), percent: op.Percent(), State: op.Condition()}
 	if len(op.Steps) > 0 {
 		var actions []string
 		for _, step := range op.Steps {
@@ -233,9 +235,9 @@ func (d *Dashboard) events(v *visit) error {
 	}
 	defer d.endStream(v.owner())
 	type activity struct {
-		ID       string       `json:"id"`
-		State    status.State `json:"state"`
-		Progress int          `json:"progress"`
+		ID       string           `json:"id"`
+		State    status.Condition `json:"state"`
+		Progress int              `json:"progress"`
 	}
 	ctx, cancel := context.WithCancel(v.r.Context())
 	defer cancel()

@@ -86,7 +86,7 @@ export async function refresh() {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (!now || now.innerHTML === (old.source ??= old.innerHTML)) continue;
-    if (old.querySelector("details[open]")) continue; // the user is about to act here
+    if (old.querySelector("details[open], .pick input:checked")) continue; // the user is about to act here
     const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.source = now.innerHTML;
     for (const { name, value } of now.attributes) old.setAttribute(name, value);
