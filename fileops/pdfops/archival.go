@@ -16,9 +16,11 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/pdfops/internal/excerpt"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdfa"
 	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/pagelist"
 )
 
 // ConvertArchival returns the action "convert" from PDF to PDF/A or PDF/UA.
@@ -28,6 +30,7 @@ import (
 //     colours to RGB and, for 1b, makes transparent parts opaque. Without Ghostscript such files fail.
 //   - pdfua: the file claims to conform to PDF/UA-1. It fails if the tags of the file have a defect that
 //     a program can find. A file without a title gets its name as title.
+//   - pages: the pages of the result, taken as [Tools.ExtractPages] takes them.
 //
 // Every result is checked, and pages are compared with those before. Scripts, forbidden actions and
 // hidden annotations are left out, as are attachments, except with 3b.
@@ -36,6 +39,7 @@ func (t Tools) ConvertArchival() fileops.Action {
 		fileops.Enum("convert_to", "Extension of the result.", "pdf"),
 		fileops.Param{Name: "pdfa", Enum: []string{"1b", "2b", "3b"}, Doc: "Creates a PDF/A file for archiving: part 1, 2 or 3, conformance level B."},
 		fileops.Param{Name: "pdfua", Type: fileops.Boolean, Default: false, Doc: "Claims to conform to PDF/UA-1. Fails if the file is not tagged or a check finds a defect."},
+		chosenPages(),
 	)
 	spec.Accepts[0].Changes = []string{"pdfa", "pdfua"}
 	spec.MaxBytes = pdf.MaxFile
@@ -47,7 +51,18 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { d.Close() }()
+	if job.Params.Has("pages") {
+		part, err := t.excerpt(ctx, job, d, pages)
+		if err != nil {
+			return err
+		}
+		d.Close()
+		d = part
+		if pages, err = d.Pages(t.Limits.pages()); err != nil {
+			return err
+		}
+	}
 	var before bytes.Buffer // without encryption and damage, so that both see the same pages
 	if err := d.Write(&before, false, nil); err != nil {
 		return err
@@ -87,6 +102,21 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	return job.Write(job.Input().Name(), func(w io.Writer) error { _, err := w.Write(after.Bytes()); return err })
+}
+
+// excerpt returns a document of the pages that the parameter pages names. The caller must close it.
+func (t Tools) excerpt(ctx context.Context, job *fileops.Job, d *pdf.Document, pages []pdf.Page) (*pdf.Document, error) {
+	chosen, err := pagelist.Parse(job.Params.Get("pages"), len(pages))
+	if err != nil {
+		return nil, err
+	}
+	part, lost := excerpt.New(d, pages).Take(chosen)
+	warnExcerpt(job, lost, false) // the caller warns about signatures
+	var b bytes.Buffer
+	if err := part.Write(&b, part.IsPDFA1(), nil); err != nil {
+		return nil, err
+	}
+	return pdf.ParseComplete(ctx, b.Bytes(), t.Limits.pages())
 }
 
 // nameDocument gives a document without a title that of its file, because PDF/UA requires one.

@@ -217,6 +217,23 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
+// The result has the pages that are named, in their order.
+func TestArchivePages(t *testing.T) {
+	t.Parallel()
+	page := func(w string) *fileops.File { return pdf("a.pdf", painted("", "", "0 0 "+w+" 9 re f")) }
+	in := run(t, pdfops.Merge(), fileops.Args{"convert_to": "pdf"}, page("9"), page("20"), page("30"))
+	f := run(t, pdfops.ConvertArchival(), fileops.Args{"convert_to": "pdf", "pdfa": "2b", "pages": "3,1"}, in)
+	sound(t, f)
+	said := shell(t, "pdfinfo", "-meta", save(t, f))
+	if n := summarize(t, f).Pages; n != 2 || !strings.Contains(said, "<pdfaid:part>2<") {
+		t.Errorf("%d pages: %s", n, said)
+	}
+	message := fails(t, fileops.ErrParameter, pdfops.ConvertArchival(), fileops.Args{"convert_to": "pdf", "pdfa": "2b", "pages": "4"}, in)
+	if !strings.Contains(message, "the document has 3 pages") {
+		t.Error(message)
+	}
+}
+
 // An attachment stays in PDF/A-3 only, and its relationship is written.
 func TestArchiveAttachments(t *testing.T) {
 	t.Parallel()
