@@ -43,15 +43,11 @@ func (t Tools) ConvertArchival() fileops.Action {
 }
 
 func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
-	d, pages, err := t.loadPages(ctx, job)
+	d, pages, before, err := t.loadPlain(ctx, job)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	var before bytes.Buffer // without encryption and damage, so that both see the same pages
-	if err := d.Write(&before, false, nil); err != nil {
-		return err
-	}
 	want := pdfa.Standard{UA: job.Params.Bool("pdfua")}
 	if v := job.Params.Get("pdfa"); v != "" {
 		want.Part = int(v[0] - '0')
@@ -80,7 +76,7 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	job.Progress(0.8)
-	if err := t.comparePages(ctx, job, before.Bytes(), after.Bytes(), len(pages)); err != nil {
+	if err := t.comparePages(ctx, job, before, after.Bytes(), len(pages)); err != nil {
 		return err
 	}
 	if err := warnSigned(job); err != nil {
@@ -163,7 +159,7 @@ func (t Tools) archivable(ctx context.Context, job *fileops.Job, d *pdf.Document
 		job.Warn(fileops.WarnContentDropped, "Left out %s that no page shows.", plural(losses.Hidden, "hidden annotation"))
 	}
 	if losses.XFA {
-		job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields stay.")
+		warnXFA(job, "the file")
 	}
 	if losses.Packets > 0 {
 		job.Warn(fileops.WarnMetadataDropped, "The metadata of pictures and other parts of the file was left out.")

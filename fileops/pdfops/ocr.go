@@ -59,16 +59,12 @@ func (t Tools) OCR() fileops.Action {
 }
 
 func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error {
-	d, pages, err := t.loadPages(ctx, job)
+	d, pages, before, err := t.loadPlain(ctx, job)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	var before bytes.Buffer // without encryption and damage, so that both see the same pages
-	if err := d.Write(&before, false, nil); err != nil {
-		return err
-	}
-	input, force := before.Bytes(), job.Params.Bool("force")
+	input, force := before, job.Params.Bool("force")
 	hidden := new(hiddenText)
 	if force && d.Dict(d.Catalog()["StructTreeRoot"]) == nil {
 		if hidden = removeHiddenText(d, pages); len(hidden.removed) > 0 {
@@ -115,7 +111,7 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 		return writePure(job, d, d.IsPDFA1(), nil)
 	}
 	layer.finish()
-	if err := t.checkLayer(ctx, d, before.Bytes(), changed, replaced); err != nil {
+	if err := t.checkLayer(ctx, d, before, changed, replaced); err != nil {
 		return err
 	}
 	job.Warn(fileops.WarnTextRecognized, "The text of %s was recognised and may contain errors.", pagelist.Count(len(changed)))

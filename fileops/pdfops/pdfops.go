@@ -27,6 +27,7 @@
 package pdfops
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -197,6 +198,20 @@ func (t Tools) loadPages(ctx context.Context, job *fileops.Job) (*pdf.Document, 
 		return nil, nil, errors.Join(err, d.Close())
 	}
 	return d, pages, nil
+}
+
+// loadPlain is like loadPages, and also returns the document as a file without encryption
+// and damage, to compare its pages with those of the result.
+func (t Tools) loadPlain(ctx context.Context, job *fileops.Job) (*pdf.Document, []pdf.Page, []byte, error) {
+	d, pages, err := t.loadPages(ctx, job)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var plain bytes.Buffer
+	if err := d.Write(&plain, false, nil); err != nil {
+		return nil, nil, nil, errors.Join(err, d.Close())
+	}
+	return d, pages, plain.Bytes(), nil
 }
 
 // load reads a PDF file. If pdfcpu cannot read it completely, qpdf rewrites it first.
