@@ -6,7 +6,7 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 
-.PHONY: run build build-all check test test-all lint vuln hooks matrix bench fuzz soak docs corpus release release-snapshot clean
+.PHONY: run build build-all check test test-all lint vuln hooks matrix bench bench-check fuzz soak docs corpus release release-snapshot clean
 
 ## run: install missing packages, build, start the server on 127.0.0.1:8080
 run: build
@@ -81,6 +81,11 @@ bench:
 	@scripts/setup.sh bench
 	$(GO) test -run '^$$' -bench . -benchtime 0.5s -benchmem ./benchmarks/ ./benchmarks/queue/
 	$(GO) run ./benchmarks/compare -full -o docs/performance.md
+
+## bench-check: measure the tasks of benchmarks/baseline.json, and fail if one is 10 % worse beside other tools than there
+bench-check:
+	@scripts/setup.sh bench
+	$(GO) run ./benchmarks/compare -budget 5s -rounds 5 -check benchmarks/baseline.json
 
 ## fuzz: run every fuzz target for FUZZTIME (default 30s)
 FUZZTIME ?= 30s

@@ -42,11 +42,17 @@ func durable(b *testing.B) (base string) {
 // durableOn starts a service with its files in a store, and all other data on disk.
 func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
 	b.Helper()
+	return durableWith(b, blobs, redirect, copying())
+}
+
+// durableWith is durableOn with other actions.
+func durableWith(b *testing.B, blobs blob.Store, redirect bool, actions ...fileops.Action) (base string) {
+	b.Helper()
 	dir := b.TempDir()
 	db, err := sqlstore.Open(b.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
 	systest.NoError(b, err)
 	svc, err := httpapi.New(httpapi.Config{
-		Actions: []fileops.Action{copying()}, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
+		Actions: actions, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
 		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir, Limits: httpapi.Limits{Queued: 1 << 30},
 		RedirectDownloads: redirect,
 	})

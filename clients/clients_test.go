@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the types that the clients have of the OpenAPI document")
 
-// The server of all tests.
-var baseURL, apiKey string
+// The server of all tests, and its program.
+var baseURL, apiKey, binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -36,12 +36,12 @@ func TestMain(m *testing.M) {
 			log.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		binary := filepath.Join(dir, "refserver")
+		binary = filepath.Join(dir, "refserver")
 		if err := systest.Build(binary, "../cmd/refserver"); err != nil {
 			log.Fatal(err)
 		}
 		cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--concurrency", "office=1",
-			"--cors-origins", "*", "--webhook-allow", "127.0.0.0/8")
+			"--cors-origins", "*", "--webhook-allow", "127.0.0.0/8", "--url-allow", "127.0.0.0/8")
 		systest.DieWithParent(attributes(cmd), syscall.SIGKILL)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()

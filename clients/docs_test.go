@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,24 @@ func environment(t *testing.T) []string {
 	return []string{"API=" + baseURL, "KEY=" + apiKey, "PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1"}
 }
 
+// compile compiles a program in TypeScript, which uses the client of this repository, to out.
+func compile(t *testing.T, dir, program string) {
+	t.Helper()
+	client := filepath.Join(workspace(t), "typescript")
+	systest.NoError(t, os.CopyFS(client, os.DirFS("typescript")))
+	run(t, client, nil, tool(t, "tsc"), "-p", ".")
+	modules := filepath.Join(dir, "node_modules")
+	for _, d := range []string{filepath.Join(modules, "@filewright"), filepath.Join(modules, "@types")} {
+		systest.NoError(t, os.MkdirAll(d, 0o700))
+	}
+	types, err := filepath.Abs("generators/node_modules/@types/node")
+	systest.NoError(t, err)
+	systest.NoError(t, os.Symlink(client, filepath.Join(modules, "@filewright", "client")))
+	systest.NoError(t, os.Symlink(types, filepath.Join(modules, "@types", "node")))
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600))
+	run(t, dir, nil, tool(t, "tsc"), append(slices.Clone(strict), program)...)
+}
+
 // The programs of docs/quickstart.md run as they are. Each converts the document, and fails with the
 // message of the server if the key is wrong.
 func TestQuickstart(t *testing.T) {
@@ -65,6 +84,7 @@ func TestQuickstart(t *testing.T) {
 		{"Python", "python", "convert.py", []string{"/usr/bin/python3", "convert.py"}},
 		{"PHP", "php", "convert.php", []string{"php", "convert.php"}},
 		{"Go client", "go", "main.go", nil},
+		{"TypeScript client", "ts", "convert.ts", []string{"node", "out/convert.js"}},
 		{"Python client", "python", "folder.py", []string{"/usr/bin/python3", "folder.py", "."}},
 	} {
 		t.Run(tt.section, func(t *testing.T) {
@@ -73,6 +93,9 @@ func TestQuickstart(t *testing.T) {
 			program := filepath.Join(dir, tt.file)
 			systest.NoError(t, os.WriteFile(program, []byte(snippet(t, "quickstart.md", tt.section, tt.language)), 0o600))
 			command := tt.command
+			if tt.language == "ts" {
+				compile(t, dir, tt.file)
+			}
 			if command == nil { // built in this module, which has the client
 				built := filepath.Join(dir, "program")
 				run(t, "..", nil, "go", "build", "-o", built, program)

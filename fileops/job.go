@@ -34,6 +34,7 @@ type Job struct {
 	tempDir   string
 	maxOutput int64 // 0: no limit
 	verbatim  bool  // see Spec.Verbatim
+	owner     string
 
 	telling sync.Mutex // held while progress is called, so that its values never fall
 
@@ -49,6 +50,9 @@ type Job struct {
 
 // Input returns the only input of an action with Joint unset.
 func (j *Job) Input() *File { return j.Inputs[0] }
+
+// Owner returns [Runner.Owner].
+func (j *Job) Owner() string { return j.owner }
 
 // Dir returns a private scratch directory. The first call creates it, and the end of the
 // run removes it. External engines are confined to it. It is on the same file system as

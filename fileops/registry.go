@@ -27,6 +27,11 @@ func NewRegistry(actions ...Action) (*Registry, error) {
 	return &Registry{slices.Clone(actions)}, nil
 }
 
+// UncheckedRegistry is [NewRegistry] for actions whose specifications were checked before, such as
+// in another process of the same program. The check compiles all patterns of parameters, which takes
+// longer than a tiny run.
+func UncheckedRegistry(actions ...Action) *Registry { return &Registry{slices.Clone(actions)} }
+
 func (s Spec) check() error {
 	bad := func(what string, args ...any) error {
 		return fmt.Errorf("action %q (%s): %s", s.Name, s.Engine, fmt.Sprintf(what, args...))

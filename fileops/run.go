@@ -125,6 +125,11 @@ type Runner struct {
 	// limit. A run that exceeds it fails with [ErrLimit] while it writes, before the
 	// disk is full.
 	MaxOutput int64
+
+	// Owner identifies whom the files belong to, such as an account. A process that has read a
+	// file may read others of the same owner. If Owner is "", no process that keeps state of its
+	// files is reused, see package isolate.
+	Owner string
 }
 
 // Run validates args, runs a on the inputs and passes the results to sink. If a is not
@@ -171,7 +176,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	log := r.Log
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	job := &Job{
-		Params: params, progress: r.Progress, tempDir: r.TempDir, maxOutput: max(r.MaxOutput, 0), verbatim: spec.Verbatim,
+		Params: params, progress: r.Progress, tempDir: r.TempDir, maxOutput: max(r.MaxOutput, 0), verbatim: spec.Verbatim, owner: r.Owner,
 		Log: log.With("action", spec.Name, "engine", spec.Engine),
 	}
 	defer job.cleanup()

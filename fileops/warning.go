@@ -37,6 +37,7 @@ const (
 	WarnSignatureInvalid     = "signature_invalid"
 	WarnResolutionReduced    = "resolution_reduced"
 	WarnMacrosDropped        = "macros_dropped"
+	WarnPasswordUnused       = "password_unused"
 )
 
 // WarningMeanings yields the codes of warnings with a sentence each, for documentation.
@@ -65,6 +66,7 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnSignatureInvalid, "A digital signature no longer matches the content."},
 			{WarnResolutionReduced, "A picture has fewer pixels, to fit into a number of bytes."},
 			{WarnMacrosDropped, "Macros were left out. They never run here."},
+			{WarnPasswordUnused, "The file opens without a password, so the given one was ignored."},
 		} {
 			if !yield(m[0], m[1]) {
 				return
@@ -91,6 +93,14 @@ func (j *Job) Warn(code, message string, args ...any) {
 	}
 }
 
+// WarnPasswordUnused warns with [WarnPasswordUnused] if the run has the parameter password.
+// Actions call it when they find that no input is protected.
+func (j *Job) WarnPasswordUnused() {
+	if j.Params.Has("password") {
+		j.Warn(WarnPasswordUnused, "The password was ignored, because nothing in the input is protected by one.")
+	}
+}
+
 // Runner returns a Runner for a run that is part of j. Its progress is the part of j's
 // from start to end, and its warnings become those of j.
 func (j *Job) Runner(start, end float64) (*Runner, error) {
@@ -99,7 +109,7 @@ func (j *Job) Runner(start, end float64) (*Runner, error) {
 		return nil, err
 	}
 	return &Runner{
-		TempDir: dir, Log: j.Log, MaxOutput: j.MaxOutput(),
+		TempDir: dir, Log: j.Log, MaxOutput: j.MaxOutput(), Owner: j.owner,
 		Progress: func(done float64) { j.Progress(start + done*(end-start)) },
 		Warn:     func(w Warning) { j.Warn(w.Code, "%s", w.Message) },
 	}, nil

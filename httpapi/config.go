@@ -99,6 +99,10 @@ type Config struct {
 	// is not called again while it runs.
 	Checks map[string]func(context.Context) error
 
+	// Starting reports whether engines are still being started. The service is not ready then, although
+	// it accepts requests: those that need such an engine wait for it. nil: never.
+	Starting func() bool
+
 	// Outages receives the results of Checks; Log should write through it. May be nil.
 	Outages *Outages
 

@@ -34,6 +34,8 @@ type Node struct {
 	// requests that wait for an operation are then answered.
 	closing context.Context
 	close   context.CancelFunc
+
+	discards chan struct{} // holds a token for each deletion in the background
 }
 
 // NewNode checks cfg and returns a node. It needs no Config.Auth and starts nothing.
@@ -55,6 +57,7 @@ func newNode(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, log: cfg.Log, dependencies: newDependencies(cfg.Checks)}
 	n.closing, n.close = context.WithCancel(context.Background())
+	n.discards = make(chan struct{}, maxDiscards)
 	reg, err := fileops.NewRegistry(cfg.Actions...)
 	if err != nil {
 		return nil, err
@@ -100,7 +103,7 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 			QueueTimeout: cfg.Limits.QueueTime,
 			WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
 			Retention:    cfg.Retention.Operations,
-			Exclusive:    !cfg.Shared, Lease: cfg.Lease,
+			Exclusive:    !cfg.Shared, Lease: cfg.Lease, Node: cfg.Node,
 			OnFinal: cfg.OnFinal,
 		},
 		TempDir: cfg.TempDir, MaxOutput: cfg.Limits.Output, MaxStepFiles: cfg.Limits.StepFiles, Drain: cfg.Limits.Drain, Sweep: cfg.Retention.Sweep, Log: cfg.Log,
@@ -118,6 +121,8 @@ func (n *Node) Run(ctx context.Context) error {
 	err := n.worker.Run(ctx)
 	stop()
 	checks.Wait()
+	n.close() // also if the worker failed
+	n.finishDiscards()
 	return err
 }
 

@@ -53,12 +53,16 @@ type Submission struct {
 	FileKeys   []string
 	Parameters map[string]any
 	Notes      map[string]string
+
+	// Key makes the submission repeatable: with the key of an earlier one of the account, Submit returns
+	// that operation. "": each submission is an operation.
+	Key string
 }
 
 // Submit starts an operation for the caller of an [Extension]'s request, under the rules of POST
 // /do. Pass its error to [Service.Fail].
 func (s *Service) Submit(r *http.Request, sub Submission) (*status.Operation, error) {
-	return s.submit(r, &doRequest{Action: sub.Action, FileKeys: sub.FileKeys, Parameters: sub.Parameters, Notes: sub.Notes}, "", nil)
+	return s.submit(r, &doRequest{Action: sub.Action, FileKeys: sub.FileKeys, Parameters: sub.Parameters, Notes: sub.Notes}, sub.Key, nil)
 }
 
 // Check returns the error of POST /do for a file of this name, or nil. With nil parameters it only
@@ -181,7 +185,9 @@ func (s *Service) planAction(ctx context.Context, op *status.Operation, offered 
 	if err := s.checkUploads(ctx, op, offered, files, formats, args, uploads); err != nil {
 		return err
 	}
-	op.Args, err = s.worker.Seal(op.ID, typed(args, params))
+	args = typed(args, params)
+	setAsked(op, offered, []stepRequest{{op.Action, args}})
+	op.Args, err = s.worker.Seal(op.ID, args)
 	return err
 }
 

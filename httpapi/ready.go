@@ -90,6 +90,25 @@ func (d *dependency) record(err error, latency time.Duration) {
 	d.state.err, d.state.latency = err, latency
 }
 
+// A Dependency is something that the service needs, with the result of its last check.
+type Dependency struct {
+	Name    string
+	Err     error         // nil if it works
+	Since   time.Time     // start of this state; zero: never checked
+	Latency time.Duration // of the last check
+}
+
+// Dependencies returns the results of the last checks of Config.Checks, by name. [Node.Run] repeats
+// the checks.
+func (n *Node) Dependencies() (list []Dependency) {
+	for _, d := range n.dependencies {
+		d.mu.Lock()
+		list = append(list, Dependency{d.name, d.state.err, d.state.since, d.state.latency})
+		d.mu.Unlock()
+	}
+	return list
+}
+
 // newDependencies returns the dependencies of Config.Checks, sorted by name.
 func newDependencies(checks map[string]func(context.Context) error) []*dependency {
 	var all []*dependency
@@ -179,6 +198,10 @@ func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
 	case len(failed) > 0:
 		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready")
 		p.RetryAfter = checkEvery
+		n.fail(w, r, p)
+	case n.cfg.Starting != nil && n.cfg.Starting():
+		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: engines are starting")
+		p.RetryAfter = time.Second
 		n.fail(w, r, p)
 	case details:
 		n.reply(w, resp)

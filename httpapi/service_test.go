@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -726,6 +727,26 @@ func TestReadiness(t *testing.T) {
 	_, m = a.call(t, "key-a", "GET", "/api/v1/formats", "")
 	if e := m["engines"].([]any)[0].(map[string]any); e["available"] != false || e["problem"] != "install ffmpeg" {
 		t.Errorf("%v", e)
+	}
+}
+
+// A service whose engines start is not ready, but works.
+func TestStarting(t *testing.T) {
+	t.Parallel()
+	var started atomic.Bool
+	a := serve(t, httpapi.Config{Starting: func() bool { return !started.Load() }})
+	if st, m := a.call(t, "", "GET", "/readyz", ""); st != 503 || m["error"] != "unavailable" || m["detail"] != "not ready: engines are starting" {
+		t.Errorf("%d %v", st, m)
+	}
+	if st, m := a.call(t, "", "GET", "/healthz", ""); st != 200 {
+		t.Errorf("healthz: %d %v", st, m)
+	}
+	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); m["operation_status"] != "completed" {
+		t.Errorf("status is %v", m)
+	}
+	started.Store(true)
+	if st, m := a.call(t, "", "GET", "/readyz", ""); st != 200 {
+		t.Errorf("after the start: %d %v", st, m)
 	}
 }
 

@@ -78,6 +78,7 @@ func (s *Service) planSteps(ctx context.Context, op *status.Operation, offered *
 		op.Steps = append(op.Steps, status.Step{Action: st.Action, Keep: req.Keep})
 		sealed[i] = worker.Step{Parameters: req.Steps[i].Parameters, Joint: st.Joint, Queues: st.Families, Guessed: st.Guessed}
 	}
+	setAsked(op, offered, req.Steps)
 	op.Args, err = s.worker.SealSteps(op.ID, sealed)
 	return err
 }

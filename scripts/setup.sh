@@ -144,6 +144,8 @@ go_toolchain() {
 go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
+		(cd "$root/internal/tools/oidcprovider" && GOFLAGS='' GOWORK=off go tool -n oidcprovider >/dev/null)
+		(cd "$root/internal/tools/kubecheck" && GOFLAGS='' GOWORK=off go tool -n kubecheck >/dev/null)
 		(cd "$root/internal/tools/oapi-codegen" && GOFLAGS='' GOWORK=off go tool -n oapi-codegen >/dev/null && GOFLAGS='' GOWORK=off go build github.com/oapi-codegen/runtime/...)
 	elif [ "$mode" = release ]; then
 		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null && GOFLAGS='' GOWORK=off go tool -n cyclonedx-gomod >/dev/null)
@@ -151,7 +153,7 @@ go_tools() {
 }
 
 # from_npm installs the packages of tests at the versions of their lock files: axe-core for the
-# dashboard (3 MB), and the generators, compilers and linters for clients (180 MB).
+# dashboard (3 MB), and the generators, compilers and linters for clients with a client of MCP (200 MB).
 from_npm() {
 	local dir
 	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ]; then

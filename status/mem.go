@@ -489,22 +489,27 @@ func (s *MemStore) DeleteFinished(_ context.Context, t time.Time) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for id, m := range s.ops {
+	for _, m := range s.ops {
 		if !m.op.State.Final() || !m.op.Finished.Before(t) {
 			continue
 		}
-		delete(s.ops, id)
-		if k := (ownerKey{m.op.Owner, m.op.IdempotencyKey}); s.keys[k] == m {
-			delete(s.keys, k)
-		}
-		o := s.owners[m.op.Owner]
-		o.all.drop(func(m *memOp) bool { return s.ops[m.op.ID] == m })
-		if len(o.all.ops) == o.all.dead {
-			delete(s.owners, m.op.Owner)
-		}
+		s.remove(m)
 		n++
 	}
 	return n, nil
+}
+
+// remove removes a final operation.
+func (s *MemStore) remove(m *memOp) {
+	delete(s.ops, m.op.ID)
+	if k := (ownerKey{m.op.Owner, m.op.IdempotencyKey}); s.keys[k] == m {
+		delete(s.keys, k)
+	}
+	o := s.owners[m.op.Owner]
+	o.all.drop(func(m *memOp) bool { return s.ops[m.op.ID] == m })
+	if len(o.all.ops) == o.all.dead {
+		delete(s.owners, m.op.Owner)
+	}
 }
 
 var _ Store = (*MemStore)(nil)

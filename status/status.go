@@ -35,6 +35,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -82,6 +83,10 @@ type Operation struct {
 	// Origin names the request that submitted the operation, for log lines.
 	Origin Origin
 
+	// Asked is what the request asked for, without secrets: an element for each step, or
+	// one for a single action. nil: unknown.
+	Asked []Asked
+
 	// Cancelled reports whether Cancel was called before the operation was final. Items
 	// that are still running are being stopped.
 	Cancelled bool
@@ -105,6 +110,7 @@ func (op *Operation) Clone() *Operation {
 	c.Args = slices.Clone(op.Args)
 	c.Notes = maps.Clone(op.Notes)
 	c.Steps = slices.Clone(op.Steps)
+	c.Asked = slices.Clone(op.Asked)
 	c.Items = make([]Item, len(op.Items))
 	for i, it := range op.Items {
 		c.Items[i] = it.clone()
@@ -128,6 +134,7 @@ type Item struct {
 	Waiting    *Waiting  // why its latest attempt was postponed; nil if it was not, or if the item is final
 	Warnings   []Warning // when Completed: what the results lost
 	Error      *Error    // when Failed
+	Attempts   []Attempt // that have ended, the latest ten; not those whose worker died
 	Started    time.Time // of the latest attempt; zero if there was none
 	Finished   time.Time // zero until final
 }
@@ -136,6 +143,7 @@ func (it Item) clone() Item {
 	it.Inputs = slices.Clone(it.Inputs)
 	it.Results = slices.Clone(it.Results)
 	it.Warnings = slices.Clone(it.Warnings)
+	it.Attempts = slices.Clone(it.Attempts)
 	if it.Waiting != nil {
 		w := *it.Waiting
 		it.Waiting = &w
@@ -280,6 +288,10 @@ type Outcome struct {
 	// two such attempts a tracker runs the item alone.
 	Suspect bool
 
+	// Node and Engine say where the attempt ran, for people. A [Tracker] sets Node to its
+	// [Config.Node].
+	Node, Engine string
+
 	// Next makes the items of the next step if this outcome ends a step of an operation
 	// of several steps; see [Operation.Advance]. Of the items, only Queue, Inputs and
 	// Error count: an item with an Error fails at once. Finish calls Next inside its
@@ -296,6 +308,18 @@ type Outcome struct {
 func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due time.Time) {
 	it.Results, it.Warnings, it.Error = nil, nil, nil
 	before := it.Waiting
+	if it.State == Running {
+		code := o.Waiting
+		switch {
+		case cancelled:
+			code = CodeCancelled
+		case o.Error != nil:
+			code = o.Error.Code
+		case o.Release:
+			code = cmp.Or(code, "interrupted")
+		}
+		it.Attempts = o.record(it, code, now)
+	}
 	it.Waiting = nil
 	it.Clean = max(it.Clean, o.Clean)
 	if o.Suspect {

@@ -59,6 +59,9 @@ type Config struct {
 	// share the store or have shared it. "": random.
 	Worker string
 
+	// Node names this process or its host in the attempts of items, for people. "": none.
+	Node string
+
 	// Exclusive declares that no other process runs items of Store. Items that an
 	// earlier process left running then restart at once, not when their claims lapse.
 	Exclusive bool
@@ -631,6 +634,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 			o = t.postpone(c, Outcome{Release: true, Waiting: WaitAlone})
 		}
 	}
+	o.Node = t.cfg.Node
 	return t.finish(plain, a, c, o)
 }
 

@@ -48,6 +48,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	report := f.String("o", "", "write the report to this file")
 	tools := f.String("tools", "benchmarks/.tools", "the directory in which sharp is installed")
 	sample := f.String("files", "examples/files", "the directory of the sample files")
+	check := f.String("check", "", "compare ratios with the baseline in this file, and fail if one is more than 10 % worse, twice")
+	store := f.String("baseline", "", "write the ratios to this file, as a baseline for -check")
 	asWorker := f.Bool("worker", false, "be what is measured")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -59,6 +61,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	wanted, err := regexp.Compile(*match)
 	if err != nil {
 		return err
+	}
+	var base baseline
+	if *check != "" {
+		if base, err = readBaseline(*check); err != nil {
+			return err
+		}
 	}
 	e := &environment{full: *full}
 	for to, from := range map[*string]string{&e.tools: *tools, &e.sample: *sample} {
@@ -82,7 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var results []result
 	for _, t := range tasks(e.full) {
-		if !wanted.MatchString(t.name) {
+		if !wanted.MatchString(t.name) || base != nil && base[t.name] == nil {
 			continue
 		}
 		r, err := compare(ctx, e, &t, *budget, *least)
@@ -93,6 +101,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			// The results of the other tasks are still useful.
 			r.failed = err
 		}
+		if base.suspects(baselineOf([]result{r}))[t.name] {
+			fmt.Fprintf(out, "%s: worse than the baseline; measuring again\n", t.name)
+			if again, err := compare(ctx, e, &t, 2**budget, *least); err == nil {
+				r = again
+			}
+		}
 		r.print(out)
 		results = append(results, r)
 	}
@@ -101,7 +115,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
+	if *store != "" {
+		if err := baselineOf(results).write(*store); err != nil {
+			return err
+		}
+	}
 	var failed error
+	if base != nil {
+		lines, compared := base.worse(baselineOf(results))
+		for _, line := range lines {
+			failed = errors.Join(failed, errors.New(line))
+		}
+		if compared == 0 {
+			failed = errors.New("no tool of the baseline is installed")
+		}
+		fmt.Fprintf(out, "%d ratios compared with the baseline, %d worse\n", compared, len(lines))
+	}
 	for _, r := range results {
 		if r.failed != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", r.task.name, r.failed))

@@ -22,7 +22,7 @@ import (
 func accounts(c *cli) *cobra.Command {
 	return c.group("accounts", "list, create and disable accounts, reset passwords",
 		"ACCOUNT is a name or an ID. A printed password must be changed at the first login.\n",
-		listAccounts(c), createAccount(c), resetPassword(c), disableAccount(c, true), disableAccount(c, false))
+		listAccounts(c), createAccount(c), resetPassword(c), removeFactor(c), disableAccount(c, true), disableAccount(c, false))
 }
 
 // A database locates the database of accounts, keys and records.
@@ -58,7 +58,7 @@ func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 // withAccounts opens the accounts, also while a server uses them.
 func withAccounts(ctx context.Context, where database, do func(*auth.Accounts) error) error {
 	return where.use(ctx, func(db *sqlstore.DB) error {
-		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db}))
+		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors()}))
 	})
 }
 
@@ -187,6 +187,30 @@ func resetPassword(c *cli) *cobra.Command {
 				}
 				fmt.Fprintln(c.out, password)
 				fmt.Fprintf(c.err, "New password of %s. It cannot be shown again.\n", acct.Name)
+				return nil
+			})
+		},
+	})
+}
+
+func removeFactor(c *cli) *cobra.Command {
+	var where database
+	return c.command(spec{
+		use: "second-factor-off ACCOUNT", short: "remove an account's second factor",
+		long:  "Removes the second factor of an account whose user has lost the authenticator app and\nthe recovery codes. The password alone then logs in.",
+		min:   1,
+		max:   1,
+		flags: where.register,
+		run: func(ctx context.Context, args []string) error {
+			return withAccounts(ctx, where, func(a *auth.Accounts) error {
+				acct, err := find(ctx, a, args[0])
+				if err == nil {
+					err = a.RemoveFactor(ctx, acct.ID)
+				}
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.err, "Account %s (%s) has no second factor.\n", acct.ID, acct.Name)
 				return nil
 			})
 		},

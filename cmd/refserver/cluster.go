@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
@@ -257,6 +259,30 @@ func (c *cluster) heartbeat(ctx context.Context) error {
 	}
 	c.known = append([]byte{}, all...)
 	return nil
+}
+
+// systemNodes describes the servers that process files, for the dashboard.
+func (c *cluster) systemNodes(ctx context.Context) ([]dashboard.SystemNode, error) {
+	nodes, err := c.db.Nodes(ctx, nodeTTL)
+	if err != nil {
+		return nil, err
+	}
+	var list []dashboard.SystemNode
+	for _, n := range nodes {
+		var info nodeInfo
+		if err := json.Unmarshal(n.Info, &info); err != nil {
+			return nil, fmt.Errorf("description of another server: %w", err)
+		}
+		one := dashboard.SystemNode{Name: path.Dir(n.ID), // the rest is random
+			Role: info.Role, Version: info.Version, Seen: n.Seen}
+		for _, e := range info.Engines {
+			if e.Err == "" {
+				one.Engines++
+			}
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }
 
 // union returns the combined capabilities of servers. An engine is missing if all servers lack it.

@@ -53,6 +53,7 @@ type serverConfig struct {
 	urls       urlConfig
 	api        httpapi.Config
 
+	login       loginConfig
 	limits      account.Limits // of new accounts
 	sessionTime time.Duration
 }
@@ -65,6 +66,7 @@ func (s *serverConfig) register(fs *flagSet) {
 	fs.section("Request limits", s.registerRequestLimits)
 	fs.section("Processing", s.registerProcessing)
 	fs.section("Accounts", s.registerAccounts)
+	fs.section("Sign-in", s.login.register)
 	fs.section("Webhooks", s.webhooks.register)
 	fs.section("URLs", s.urls.register)
 	fs.section("Logs, metrics and profiles", s.registerMonitoring)
@@ -215,6 +217,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if err := s.gotenberg.check(s.webhooks.send); err != nil {
 		return err
 	}
+	if err := s.login.check(); err != nil {
+		return err
+	}
 	if s.runTimeout < 0 {
 		return errors.New("--run-timeout must not be negative")
 	}
@@ -362,6 +367,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}, {&e.BSDTar, "bsdtar"}, {&e.LibRaw, "simple_dcraw"}, {&e.Ghostscript, "gs"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
+	fs.IntVar(&e.IsolatedFiles, "isolated-files", 64, "`number` of small files of one account that an isolated process reads before it is replaced; 1: a new process for each file")
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
 	fs.BoolVar(&e.ProofPrint, "proof-print", false, "print each Word document that is made of a PDF file with LibreOffice, compare it with the file, and keep the look of pages that differ; takes several times as long")
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")

@@ -28,8 +28,13 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 	if err != nil {
 		return nil, nil, fmt.Errorf("--blob-url: %w", err)
 	}
+	var nodes func(context.Context) ([]dashboard.SystemNode, error)
+	if a.cluster != nil {
+		nodes = a.cluster.systemNodes
+	}
 	d, err := dashboard.New(dashboard.Config{
-		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
+		Nodes: nodes, Failures: a.db.Failures,
+		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, SignIn: a.signIn, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -78,17 +80,33 @@ func apiEntries(document []byte) ([]docsite.Entry, error) {
 
 // writeDocs returns the command docs.
 func writeDocs(c *cli) *cobra.Command {
+	var cfg serverConfig
 	return c.command(spec{
 		use: "docs DIR", short: "write the documentation as static pages", min: 1, max: 1,
 		long: `Writes the documentation as static pages into DIR, for a web server. The pages expect to be at
-/docs: DIR becomes the root of the server. A running refserver has the same pages, and the API
-reference, at /docs.`,
-		run: func(_ context.Context, args []string) error {
-			site, err := docsite.New(docs.Files, nil)
+/docs: DIR becomes the root of the server. The API reference, and the OpenAPI documents beside
+/docs, describe a server of this host: actions whose engines are missing are not in them.`,
+		flags: func(f *flagSet) {
+			cfg.register(newFlagSet(pflag.NewFlagSet("", pflag.ContinueOnError))) // the defaults of a server
+			f.StringVar(&cfg.publicURL, "public-url", "http://localhost:8080", "`URL` of the server in the examples of the API reference")
+			cfg.engines.register(f)
+		},
+		run: func(ctx context.Context, args []string) error {
+			reference, err := c.reference(ctx, cfg)
 			if err != nil {
 				return err
 			}
-			for url, content := range site.Files() {
+			entries, err := apiEntries(reference["/openapi.json"])
+			if err != nil {
+				return err
+			}
+			site, err := docsite.New(docs.Files, entries)
+			if err != nil {
+				return err
+			}
+			files := maps.Collect(site.Files())
+			maps.Copy(files, reference)
+			for url, content := range files {
 				name := filepath.FromSlash(url)
 				if filepath.Ext(name) == "" {
 					name = filepath.Join(name, "index.html")
@@ -105,6 +123,48 @@ reference, at /docs.`,
 		},
 	})
 }
+
+// reference returns the API reference and the OpenAPI documents of a server, by their paths.
+func (c *cli) reference(ctx context.Context, cfg serverConfig) (files map[string][]byte, err error) {
+	if cfg.dataDir, err = os.MkdirTemp("", "refserver-docs-"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(cfg.dataDir)
+	if err := cfg.finish(c.env); err != nil {
+		return nil, err
+	}
+	app, err := open(ctx, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer app.close()
+	files = make(map[string][]byte)
+	for _, path := range []string{docsite.Reference, "/openapi.json", "/openapi.yaml", "/openapi-3.0.json"} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		w := &kept{header: make(http.Header)}
+		if app.service.ServeHTTP(w, r); w.status != http.StatusOK {
+			return nil, fmt.Errorf("%s: status %d: %s", path, w.status, w.Bytes())
+		}
+		files[path] = w.Bytes()
+	}
+	return files, nil
+}
+
+// A kept is a response in memory.
+type kept struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (k *kept) Header() http.Header { return k.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (k *kept) WriteHeader(status int) { k.status = status }
 
 // writeManual returns the command man.
 func writeManual(c *cli, root func() *cobra.Command) *cobra.Command {

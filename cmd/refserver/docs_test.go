@@ -60,14 +60,17 @@ func TestWriteDocs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"docs", dir}, &out, &errs, func(string) (string, bool) { return "", false }); code != 0 {
+	args := append([]string{"docs", dir, "--public-url", "https://files.example.com", "--cache-dir", systest.CodeCache()},
+		"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none")
+	if code := run(t.Context(), args, &out, &errs, func(string) (string, bool) { return "", false }); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	srv := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer srv.Close()
 	for path, want := range map[string]string{
 		"/docs": "Filewright documentation", "/docs/quickstart": "convert.mjs", "/docs/guides/cluster": "Run a cluster",
-		"/docs/site.js": "search", "/docs/site.css": ":root", "/docs/search.json": "Quickstart",
+		"/docs/site.js": "search", "/docs/site.css": ":root", "/docs/search.json": `"u":"/docs/api#action-zip"`,
+		"/docs/api": "https://files.example.com", "/openapi.json": `"/api/v1/import"`, "/openapi.yaml": "openapi: 3.1", "/openapi-3.0.json": `"3.0`,
 	} {
 		resp, err := http.Get(srv.URL + path)
 		systest.NoError(t, err)

@@ -36,18 +36,23 @@ func (g *gotenbergConfig) check(webhooks bool) error {
 }
 
 // serveGotenberg adds the routes of Gotenberg to a service.
-func (a *app) serveGotenberg(c *gotenbergConfig, hooks *webhookConfig, api *httpapi.Config) {
+func (a *app) serveGotenberg(cfg *serverConfig, api *httpapi.Config) (err error) {
+	c := &cfg.gotenberg
 	if !c.on {
-		return
+		return nil
 	}
-	cfg := gotenberg.Config{URLs: c.urls}
-	if hooks.send {
-		cfg.Outbound, cfg.Refused = webhook.NewTransport(hooks.allow), webhook.ErrNotPublic
+	routes := gotenberg.Config{
+		URLs: c.urls, Webhooks: a.db.Transfers(), Secrets: api.Secrets, Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Log: a.log,
 	}
-	a.forms = gotenberg.New(cfg)
+	if cfg.webhooks.send {
+		routes.Outbound, routes.Refused = webhook.NewTransport(cfg.webhooks.allow), webhook.ErrNotPublic
+	}
+	if a.forms, err = gotenberg.New(routes); err != nil {
+		return err
+	}
 	api.Extensions = append(api.Extensions, a.forms.Extension)
 	if c.account == "" {
-		return
+		return nil
 	}
 	api.Auth = gotenberg.Auth(api.Auth, func(ctx context.Context) (httpapi.Principal, error) {
 		acct, err := a.accounts.ByName(ctx, c.account)
@@ -61,4 +66,5 @@ func (a *app) serveGotenberg(c *gotenbergConfig, hooks *webhookConfig, api *http
 		}
 		return httpapi.Principal{Account: acct.ID}, nil
 	})
+	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +30,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/gotenberg"
 	"github.com/filewright/filewright/httpapi/mcp"
 	"github.com/filewright/filewright/httpapi/onecall"
@@ -140,9 +142,12 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	group.Go(func() error { return a.work(running) })
 	if a.set != nil {
 		group.Go(func() error {
+			// The server is needed even if an engine hangs.
+			defer time.AfterFunc(warmTime, func() { a.warm.Store(true) }).Stop()
 			if err := a.set.Warm(running); err != nil && running.Err() == nil {
 				a.log.Warn("an engine failed to start", "err", err)
 			}
+			a.warm.Store(true)
 			return nil
 		})
 	}
@@ -158,10 +163,16 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.deliveries != nil {
 		group.Go(func() error { return a.deliveries.Run(running) })
 	}
+	if a.forms != nil {
+		group.Go(func() error { return a.forms.Run(running) })
+	}
 	err := group.Wait()
 	a.log.Info("stopped")
 	return err
 }
+
+// warmTime is how long readyz waits for engines that start.
+const warmTime = 30 * time.Second
 
 // work processes items until ctx is done.
 func (a *app) work(ctx context.Context) error {
@@ -199,11 +210,14 @@ type app struct {
 	db         *sqlstore.DB
 	blobs      blobStore
 	accounts   *auth.Accounts
+	breached   *auth.PasswordList   // nil: there is no list
+	signIn     dashboard.SignIn     // nil: users log in with passwords only
 	hooks      *webhook.Webhooks    // nil: this server sends no webhooks
 	imports    *remote.Imports      // nil: this server does not read from URLs
 	deliveries *remote.Deliveries   // nil: this server does not write to URLs
 	forms      *gotenberg.Routes    // nil: this server has no routes of Gotenberg
 	set        *standard.Set        // nil: this server has no engines
+	warm       atomic.Bool          // its engines have started, or failed to
 	cluster    *cluster             // nil: this is the only server
 	workers    *prometheus.GaugeVec // the metric of cluster
 	lock       *os.File             // lock of the data directory, if the database is elsewhere
@@ -267,6 +281,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	api.Secrets = [][]byte{secret}
 	api.TempDir = scratch
 	api.Log = log
+	api.Starting = func() bool { return a.set != nil && !a.warm.Load() }
 	api.Checks = map[string]func(context.Context) error{
 		dependencyDatabase: a.db.Ping,
 		dependencyScratch:  func(context.Context) error { return writable(scratch) },
@@ -296,19 +311,27 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 
 // serveAPI creates the service: a node with the API, accounts and webhooks.
 func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
+	if a.breached, err = cfg.login.breached(); err != nil {
+		return err
+	}
 	a.accounts = auth.New(auth.Config{
-		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db,
-		Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
+		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db, Identities: a.db.Identities(),
+		NoPasswords: !cfg.login.passwords, Breached: a.breached, Limits: cfg.limits, SessionTime: cfg.sessionTime, Factors: a.db.Factors(), Secrets: api.Secrets, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
 	})
 	api.Auth = a.accounts
+	if a.signIn, err = cfg.login.signIn(api.Secrets, a.log); err != nil {
+		return err
+	}
 	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, a.log); err != nil {
 		return err
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	if cfg.mcp {
-		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version()}))
+		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version(), Imports: cfg.urls.imports}))
 	}
-	a.serveGotenberg(&cfg.gotenberg, &cfg.webhooks, &api)
+	if err = a.serveGotenberg(cfg, &api); err != nil {
+		return err
+	}
 	if cfg.runTimeout > 0 {
 		api.Extensions = append(api.Extensions, onecall.New(onecall.Config{Timeout: cfg.runTimeout}))
 	}
@@ -488,6 +511,9 @@ func (a *app) close() {
 	}
 	if a.lock != nil {
 		a.lock.Close()
+	}
+	if a.breached != nil {
+		a.breached.Close()
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *converter) convert() fileops.Action {
 	for _, f := range c.reads() {
 		params := fileops.Schema{fileops.Enum("convert_to", "Format of the result.", c.targets(f)...)}
 		if hasPassword(f) {
-			params = append(params, fileops.Param{Name: "password", Doc: "Opens an encrypted archive.", Min: 1, Max: 1024, Secret: true})
+			params = append(params, fileops.Param{Name: "password", Doc: "Opens an encrypted archive.", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput})
 		}
 		spec.Accepts = addFormat(spec.Accepts, f, params)
 	}
@@ -99,6 +99,9 @@ func (c *converter) do(ctx context.Context, job *fileops.Job) error {
 		err = job.Write(name, func(w io.Writer) error { return e.zip(ctx, job, w) })
 	} else {
 		err = e.write(ctx, job, name, to)
+	}
+	if err == nil {
+		err = c.warnPasswordUnused(ctx, job, in)
 	}
 	if err == nil && e.skipped > 0 {
 		job.Log.Warn("archive entries left out", "links", e.links, "other", e.skipped-e.links)

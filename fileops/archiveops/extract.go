@@ -73,6 +73,9 @@ func (c *converter) extractMembers(ctx context.Context, job *fileops.Job) error 
 	} else {
 		err = m.fromOther(ctx, c)
 	}
+	if err == nil {
+		err = c.warnPasswordUnused(ctx, job, job.Input())
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zip"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -41,12 +44,6 @@ func (c *converter) report(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
-	listed, _ := in.(*listed)
-	if z, ok := in.(*zipArchive); ok {
-		for _, f := range z.files {
-			r.Encrypted = r.Encrypted || f.Flags&flagEncrypted != 0
-		}
-	}
 	if in == nil {
 		s, err := c.open(ctx, content)
 		if err != nil {
@@ -81,9 +78,39 @@ func (c *converter) report(ctx context.Context, job *fileops.Job) error {
 	case err != nil:
 		return err
 	}
-	if listed != nil {
-		r.Encrypted = listed.encrypted || job.Input().Format() == format.SevenZip && a.Unpacked > 0 && listed.anySecret()
-	}
+	r.Encrypted = encrypted(in)
 	r.Archive = a
 	return r.Write(job)
+}
+
+// encrypted reports whether an entry of an archive is encrypted. A listed archive must have been
+// walked.
+func encrypted(in archive) bool {
+	switch a := in.(type) {
+	case *zipArchive:
+		return slices.ContainsFunc(a.files, func(f *zip.File) bool { return f.Flags&flagEncrypted != 0 })
+	case *listed:
+		return a.encrypted || a.in.Format() == format.SevenZip && a.unpacked > 0 && a.anySecret()
+	}
+	return false
+}
+
+// warnPasswordUnused warns if the job has a password and no entry of the archive is encrypted.
+func (c *converter) warnPasswordUnused(ctx context.Context, job *fileops.Job, in content) error {
+	if !job.Params.Has("password") {
+		return nil
+	}
+	a, err := c.directory(ctx, job, in, true)
+	if err != nil || a == nil {
+		return err
+	}
+	if l, ok := a.(*listed); ok {
+		if err := l.walk(func(*tar.Header, io.Reader) error { return nil }, nil); err != nil {
+			return err
+		}
+	}
+	if !encrypted(a) {
+		job.WarnPasswordUnused()
+	}
+	return nil
 }

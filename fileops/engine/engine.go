@@ -169,6 +169,8 @@ type Process struct {
 	err    error
 	gone   chan struct{} // closed when the process has ended
 
+	large map[string]int64 // files of Limits.FileSize and more that were there before it, with their sizes
+
 	mu       sync.Mutex
 	ended    bool   // Wait has finished: another process may have the id now
 	watched  Limits // the limits that watch checks
@@ -198,10 +200,35 @@ func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 // process returns a Process that is not started yet.
 func (p *Program) process(ctx context.Context, c Cmd, m mark) *Process {
 	proc := &Process{ctx: ctx, name: p.Name, dirs: writable(c), mark: m, stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
+	proc.large = largeFiles(proc.dirs, c.Limits.FileSize)
 	if c.OnLine != nil {
 		proc.lines = &lines{each: c.OnLine}
 	}
 	return proc
+}
+
+// largeFiles returns the files below dirs that have at least limit bytes, with their sizes. It
+// returns none if limit is 0.
+func largeFiles(dirs []string, limit int64) map[string]int64 {
+	if limit <= 0 {
+		return nil
+	}
+	var files map[string]int64
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil // a directory, or already removed
+			}
+			if info, err := d.Info(); err == nil && info.Size() >= limit {
+				if files == nil {
+					files = make(map[string]int64)
+				}
+				files[path] = info.Size()
+			}
+			return nil
+		})
+	}
+	return files
 }
 
 // writable returns the directories that are watched for the limits of c, without

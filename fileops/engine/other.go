@@ -68,6 +68,9 @@ func (p *Process) Work() worktime.Meter {
 	return func() worktime.Usage { return worktime.Usage{Worked: time.Since(from)} }
 }
 
+// Used returns zeros.
+func (p *Process) Used() (worked time.Duration, resident int64) { return 0, 0 }
+
 const openFlags = 0
 
 func link(*os.File, string) error { return errors.ErrUnsupported }

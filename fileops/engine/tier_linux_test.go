@@ -115,6 +115,24 @@ if sys.argv[1:] == ["stay"]: time.sleep(1000)
 	}
 }
 
+// A file that was there before the program started does not count as one that it wrote.
+func TestLargeFileBefore(t *testing.T) {
+	t.Parallel()
+	for kind, s := range map[string]*engine.Sandbox{"default": sandbox(t), "basic": sandbox(t).Basic()} {
+		shell := find(t, s, "bash")
+		for script, limit := range map[string]string{"true": "", "exit 3": "", "printf '%100000s' x >file": "space for results"} {
+			dir := t.TempDir()
+			systest.NoError(t, os.WriteFile(filepath.Join(dir, "before"), make([]byte, 60000), 0o600))
+			err := shell.Run(t.Context(), engine.Cmd{Args: []string{"-c", script}, Dir: dir, Limits: engine.Limits{FileSize: 50000}})
+			var exit *engine.ExitError
+			switch errors.As(err, &exit); {
+			case exit == nil && (err != nil || script != "true"), exit != nil && (exit.Which() != limit || script == "true"):
+				t.Errorf("%s: %q: %v, want limit %q", kind, script, err, limit)
+			}
+		}
+	}
+}
+
 // The init process of a PID namespace ignores signals that kill other processes. Limits
 // and crashes are still recognised.
 func TestFirstProcess(t *testing.T) {

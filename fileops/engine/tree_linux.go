@@ -238,23 +238,12 @@ func (p *Process) ignored(err error) syscall.Signal {
 			return sigXCPU
 		}
 	}
-	if l.FileSize > 0 && exceeded == "" && largest(p.dirs) >= l.FileSize {
-		return sigXFSZ
+	if exceeded == "" {
+		for path, size := range largeFiles(p.dirs, l.FileSize) {
+			if before, ok := p.large[path]; !ok || size != before {
+				return sigXFSZ
+			}
+		}
 	}
 	return 0
-}
-
-// largest returns the size in bytes of the largest file below dirs.
-func largest(dirs []string) (size int64) {
-	for _, dir := range dirs {
-		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() { // otherwise a directory, or already removed
-				if info, err := d.Info(); err == nil {
-					size = max(size, info.Size())
-				}
-			}
-			return nil
-		})
-	}
-	return size
 }

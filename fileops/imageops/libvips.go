@@ -7,6 +7,7 @@ package imageops
 #cgo LDFLAGS: -ldl
 #cgo pkg-config: vips gmodule-no-export-2.0
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <gmodule.h>
 #include <vips/vips.h>
@@ -363,6 +364,14 @@ static VipsImage *fw_blank(void *in, int width, int height) {
 // fw_one_thread makes libvips compute an image, and images derived from it, in one
 // thread.
 static void fw_one_thread(void *im) { vips_image_set_int(im, VIPS_META_CONCURRENCY, 1); }
+extern int fileopsRows(uintptr_t, void *, int, int);
+
+static int fw_area(VipsRegion *r, VipsRect *area, void *h) {
+	return fileopsRows((uintptr_t)h, VIPS_REGION_ADDR(r, area->left, area->top), VIPS_REGION_LSKIP(r), area->height);
+}
+
+// fw_rows computes all pixels of an image and passes them to Go from top to bottom.
+static int fw_rows(void *in, uintptr_t h) { return vips_sink_disc(in, fw_area, (void *)h); }
 static void *fw_pixels(void *in, size_t *size) { return vips_image_write_to_memory(in, size); }
 static void fw_kill(void *im) { vips_image_set_kill(im, TRUE); }
 static void fw_ref(void *im) { g_object_ref(im); }
@@ -371,15 +380,18 @@ static void fw_unref(void *im) { g_object_unref(im); }
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"html"
 	"image/color"
+	"io"
 	"math"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/cgo"
 	"strings"
 	"sync"
 	"unsafe"
@@ -600,17 +612,17 @@ func (p *picture) bytes(ctx context.Context) (b []byte, err error) {
 	return b, err
 }
 
-// look computes the pixels of p, which must have 8 bits, and calls fn with them.
-// They are valid until fn returns.
-func (p *picture) look(ctx context.Context, fn func(pix []byte) error) error {
+// copyTo computes the pixels of p, which must have 8 bits, and writes them to w from top
+// to bottom, some rows at a time.
+func (p *picture) copyTo(ctx context.Context, w io.Writer) error {
+	sink := &rowSink{w: w, row: p.Width() * p.Bands()}
+	h := cgo.NewHandle(sink)
+	defer h.Delete()
 	return p.compute(ctx, func(image unsafe.Pointer) error {
-		var size C.size_t
-		data := C.fw_pixels(image, &size)
-		if data == nil {
-			return vipsError()
+		if C.fw_rows(image, C.uintptr_t(h)) != 0 {
+			return cmp.Or(sink.err, vipsError())
 		}
-		defer C.g_free(C.gpointer(data))
-		return fn(unsafe.Slice((*byte)(data), int(size)))
+		return nil
 	})
 }
 

@@ -3,24 +3,19 @@
 package imageops
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/davidbyttow/govips/v2/vips"
 
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// maxPlainPNG limits the pixels that are held in memory to write a PNG. libvips
-// is slower, but needs only a few rows.
-const maxPlainPNG = 24_000_000
-
-// plainPNG reports whether imagefile.EncodePNG can encode p according to a plan.
+// plainPNG reports whether imagefile.PNGWriter can encode p according to a plan.
 func plainPNG(p *picture, t plan) bool {
 	return t.to == format.PNG && !t.small && t.colours == 0 && (!t.bilevel || p.Bands() != 1) &&
-		p.BandFormat() == vips.BandFormatUchar && p.Bands() <= 4 && p.Interpretation() != vips.InterpretationCMYK &&
-		int64(p.Width())*int64(p.Height()) <= maxPlainPNG
+		p.BandFormat() == vips.BandFormatUchar && p.Bands() <= 4 && p.Interpretation() != vips.InterpretationCMYK
 }
 
 // savePNG writes p with imagefile's encoder. The metadata comes from a black
@@ -51,13 +46,8 @@ func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
 		metadata = imagefile.WithoutChunk(metadata, "pHYs")
 	}
 	before, after := imagefile.SplitMetadata(metadata)
-	var out []byte
-	m := raster.Samples{Width: p.Width(), Height: p.Height(), Components: p.Bands()}
-	err = p.look(ctx, func(pix []byte) error {
-		m.Pix = pix
-		var err error
-		out, err = imagefile.EncodePNG(ctx, m, before, after)
-		return err
-	})
-	return out, err
+	w := imagefile.NewPNGWriter(ctx, p.Width(), p.Height(), p.Bands())
+	err = p.copyTo(ctx, w)
+	out, failed := w.Finish(before, after)
+	return out, cmp.Or(err, failed)
 }

@@ -1,10 +1,12 @@
-// Package isolate runs actions in separate processes. Each run gets a new, confined
-// process of this program. A file that crashes or compromises a library can therefore
-// only spoil its own result.
+// Package isolate runs actions in separate processes. Each run gets a confined process of
+// this program, normally a new one. A file that crashes or compromises a library can
+// therefore only spoil its own result. With [Options.Files], a process also serves later
+// files of the same owner; then such a file can spoil or read those too, but never files
+// of others.
 //
 // A program that uses the package calls [Main] first. In the server process Main returns
-// at once. In a process that the [Pool] of the same name started, Main serves one run
-// and does not return.
+// at once. In a process that the [Pool] of the same name started, Main serves runs and
+// does not return.
 //
 //	func main() {
 //		isolate.Main("thumbnails", func(context.Context) ([]fileops.Action, error) {
@@ -53,6 +55,12 @@ type Options struct {
 	// Env lists variables for [Main] in the processes: "name=value".
 	Env []string
 
+	// Files is how many runs of one owner (see [fileops.Runner.Owner]) a process may serve;
+	// 0 or 1 means that each run gets a new process. Processes are reused only between runs
+	// that succeed, with small results, and for about a minute. Nothing is reused for runs
+	// without an owner.
+	Files int
+
 	Spare  int           // idle processes kept ready; 0 means one for each core
 	Limits engine.Limits // of one run; zero fields mean no limit
 
@@ -72,6 +80,7 @@ type Pool struct {
 
 	mu    sync.Mutex
 	spare []*starting
+	kept  []*kept
 
 	setup  sync.Mutex
 	dir    string             // parent of the processes' directories; "" before the first start
@@ -109,7 +118,7 @@ type starting struct {
 	err  error
 }
 
-// A process serves one run.
+// A process serves one run, or several of one owner.
 type process struct {
 	proc *engine.Process
 	from *engine.ForkServer // that forked it; nil if it was started without one
@@ -119,6 +128,11 @@ type process struct {
 	in   *os.File
 	out  *bufio.Reader
 	pipe *os.File // the pipe that out reads
+
+	served int           // number of runs
+	since  time.Time     // start of the first run
+	used   time.Duration // processor time before the current run
+	spoke  chan error    // see kept; nil if nothing else reads out
 }
 
 // launch starts a process in the background.
@@ -298,11 +312,15 @@ func (p *Pool) Warm(ctx context.Context) error {
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.cancel()
-	spare := p.spare
-	p.spare = nil
+	spare, kept := p.spare, p.kept
+	p.spare, p.kept = nil, nil
 	p.mu.Unlock()
 	p.wg.Wait()
 	var errs []error
+	for _, k := range kept {
+		k.until.Stop()
+		errs = append(errs, k.w.end())
+	}
 	for _, s := range spare {
 		if s.err == nil {
 			errs = append(errs, s.w.end())
@@ -335,6 +353,7 @@ func (w *process) close() error {
 }
 
 func (w *process) read() (message, error) {
+	w.answer()
 	var m message
 	line, err := w.out.ReadSlice('\n')
 	if err != nil {
@@ -362,22 +381,73 @@ func keyOf(s fileops.Spec) string {
 	return fmt.Sprint(s.Name, s.Joint, ": ", s.Engine, ": ", s.Summary)
 }
 
-func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (err error) {
+func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) error {
+	owner := job.Owner()
+	if p.opts.Files <= 1 {
+		owner = ""
+	}
+	if w := p.again(owner); w != nil {
+		err := p.runIn(ctx, w, owner, key, action, job)
+		var died *ended
+		if !errors.As(err, &died) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return died.error
+		}
+		// An earlier file may be the reason.
+		job.Log.Info("a reused isolated process has ended; trying again in a new one", "err", err)
+	}
 	w, err := p.take(ctx)
 	if err != nil {
 		return err
 	}
+	w.since = time.Now()
+	err = p.runIn(ctx, w, owner, key, action, job)
+	var died *ended
+	if errors.As(err, &died) {
+		return died.error
+	}
+	return err
+}
+
+// maxWarnings is more than a [fileops.Job] records of one run.
+const maxWarnings = 100
+
+// limits returns the limits of the processes for owner.
+func (p *Pool) limits(owner string) engine.Limits {
+	l := p.opts.Limits
+	if owner != "" && l.CPU > 0 {
+		l.CPU += reuseWork // which earlier files may have used
+	}
+	return l
+}
+
+// An ended error reports that the process has ended during a run, before it had any result.
+type ended struct{ error }
+
+func (e *ended) Unwrap() error { return e.error }
+
+// runIn runs an action in w, and ends w or keeps it for owner.
+func (p *Pool) runIn(ctx context.Context, w *process, owner, key, action string, job *fileops.Job) (err error) {
+	keep := false
 	defer func() {
-		if cerr := w.end(); cerr != nil {
+		if keep {
+			p.keep(w, owner)
+		} else if cerr := w.end(); cerr != nil {
 			job.Log.Error("directory of an isolated process not removed", "err", cerr)
 		}
 	}()
-	defer context.AfterFunc(ctx, w.proc.Kill)()
-	counted := worktime.Count(ctx, w.proc.Work())
+	unhook := context.AfterFunc(ctx, w.proc.Kill)
+	defer unhook()
+	counted := worktime.Count(ctx, w.meter())
 	defer counted()
-	if err := w.proc.Limit(p.opts.Limits); err != nil {
-		return err
+	if w.served == 0 {
+		if err := w.proc.Limit(p.limits(owner)); err != nil {
+			return err
+		}
 	}
+	w.served++
 	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput(), Extra: make(map[string]file)}
 	put := func(f *fileops.File) (file, error) {
 		path := filepath.Join(w.data, strconv.Itoa(len(r.Inputs)+len(r.Extra)))
@@ -401,22 +471,42 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		return err
 	}
 	if _, err := w.in.Write(append(line, '\n')); err != nil {
-		return w.died(ctx, err)
+		return &ended{w.died(ctx, err)}
 	}
 	var results []file
+	var warnings []fileops.Warning
 	for {
 		m, err := w.read()
 		switch {
 		case err != nil:
-			return w.died(ctx, err)
+			return &ended{w.died(ctx, err)}
 		case m.Warning != nil:
-			job.Warn(m.Warning.Code, "%s", m.Warning.Message)
+			if len(warnings) < maxWarnings && !slices.Contains(warnings, *m.Warning) {
+				warnings = append(warnings, *m.Warning)
+			}
 		case m.Result != nil:
 			results = append(results, *m.Result)
 		case m.Error != nil:
 			return m.Error.failure()
 		case m.Done:
 			counted() // while the process can be measured
+			for _, warning := range warnings {
+				job.Warn(warning.Code, "%s", warning.Message)
+			}
+			if owner != "" && m.Again && p.reusable(w) {
+				done, err := w.copies(job, results)
+				if err != nil {
+					return err
+				}
+				if done {
+					if err := w.wipe(); err != nil {
+						job.Log.Warn("an isolated process is not reused", "err", err)
+					} else {
+						keep = unhook() // else it is being killed
+					}
+					return nil
+				}
+			}
 			// The results must not change after the check.
 			w.proc.Kill()
 			_ = w.proc.Wait() // it was killed, so an error is expected

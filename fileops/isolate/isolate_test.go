@@ -54,7 +54,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page", "collect"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page", "collect", "look", "setenv", "stray", "large", "pid"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 			{Name: "second", Doc: "A file.", Type: fileops.Upload, Formats: []format.Format{format.TXT, format.MD}},
 		}}},
@@ -169,6 +169,35 @@ func work() fileops.Action {
 				return fmt.Errorf("works in %s, TMPDIR %s, HOME %s: %w", cwd, tmp, os.Getenv("HOME"), err)
 			}
 			return job.WriteBytes("a.txt", fmt.Append(nil, os.Getppid(), " ", rand.Uint64(), " ", cwd))
+		case "look": // list everything that is here, and leave something
+			cwd, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			var all []string
+			for _, dir := range []string{".", "../in"} {
+				err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+					if err == nil && !d.IsDir() {
+						all = append(all, path)
+					}
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+			if err := errors.Join(os.MkdirAll("left/deep", 0o700), os.WriteFile("left/deep/file", make([]byte, 40<<20), 0o600), os.Symlink("/etc", "link")); err != nil {
+				return err
+			}
+			return job.WriteBytes("a.txt", fmt.Append(nil, cwd, " ", os.Getenv("LEFT"), all))
+		case "setenv":
+			return errors.Join(os.Setenv("LEFT", "set"), job.WriteBytes("a.txt", []byte("x")))
+		case "stray":
+			go func() { select {} }()
+		case "large":
+			return job.WriteBytes("a.txt", []byte(strings.Repeat("large ", 1<<20)))
+		case "pid":
+			return job.WriteBytes("a.txt", []byte(strconv.Itoa(os.Getpid())))
 		case "spoil": // overwrite the input
 			path, ok := job.Input().Path()
 			if !ok {
@@ -227,10 +256,15 @@ func pool(t testing.TB, o isolate.Options) (*isolate.Pool, string) {
 
 func do(ctx context.Context, t testing.TB, p *isolate.Pool, args fileops.Args, in ...*fileops.File) (out []string, progress []float64, err error) {
 	t.Helper()
+	return doFor(ctx, t, "", p, args, in...)
+}
+
+func doFor(ctx context.Context, t testing.TB, owner string, p *isolate.Pool, args fileops.Args, in ...*fileops.File) (out []string, progress []float64, err error) {
+	t.Helper()
 	if len(in) == 0 {
 		in = []*fileops.File{fileops.Bytes("a.txt", []byte("text"))}
 	}
-	r := fileops.Runner{TempDir: t.TempDir(), Progress: func(x float64) { progress = append(progress, x) }}
+	r := fileops.Runner{TempDir: t.TempDir(), Owner: owner, Progress: func(x float64) { progress = append(progress, x) }}
 	err = r.Run(ctx, p.Wrap(work()), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		b, err := io.ReadAll(f.Reader())
 		out = append(out, f.Name()+"="+string(b))
@@ -429,7 +463,12 @@ func TestClosed(t *testing.T) {
 // tell returns what a process reports about itself.
 func tell(t *testing.T, p *isolate.Pool) (parent int, random uint64, dir string) {
 	t.Helper()
-	out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
+	return tellFor(t, "", p)
+}
+
+func tellFor(t *testing.T, owner string, p *isolate.Pool) (parent int, random uint64, dir string) {
+	t.Helper()
+	out, _, err := doFor(t.Context(), t, owner, p, fileops.Args{"how": "tell"})
 	if err != nil || len(out) != 1 {
 		t.Fatal(out, err)
 	}

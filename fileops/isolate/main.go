@@ -14,10 +14,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -26,7 +28,7 @@ import (
 // roleEnv is the variable with the name of the [Pool] that started a process.
 const roleEnv = "FILEWRIGHT_ISOLATED"
 
-// A request is the single line that a process reads.
+// A request is a line that a process reads.
 type request struct {
 	Key    string          `json:"key"`
 	Action string          `json:"action"`
@@ -52,6 +54,7 @@ type message struct {
 	Result   *file            `json:"result,omitempty"`
 	Error    *report          `json:"error,omitempty"`
 	Done     bool             `json:"done,omitempty"`
+	Again    bool             `json:"again,omitempty"` // with Done: the process is as before the run and waits for another request
 }
 
 // A report is the wire form of a failure.
@@ -140,7 +143,7 @@ func (r *report) failure() error {
 	return cause
 }
 
-// Main serves one run and exits, if the [Pool] called name started this process.
+// Main serves runs until the pool ends the process, if the [Pool] called name started it.
 // Otherwise Main returns at once. actions returns the actions that the pool wraps. Main
 // calls it before the request arrives, so it should do all slow initialisation.
 func Main(name string, actions func(context.Context) ([]fileops.Action, error)) {
@@ -186,19 +189,53 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops
 	if err := send(message{}); err != nil {
 		return err
 	}
-	line, err := bufio.NewReader(in).ReadBytes('\n')
-	if err != nil {
-		return nil // no longer needed
+	before := stateNow()
+	requests := bufio.NewReader(in)
+	for n := 0; ; n++ {
+		line, err := requests.ReadBytes('\n')
+		if err != nil {
+			return nil // no longer needed
+		}
+		if n == 0 {
+			collectLater()
+		}
+		var r request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return send(message{Error: reportOf(err, "")})
+		}
+		if err := r.run(ctx, all[r.Key], send); err != nil {
+			return send(message{Error: reportOf(err, r.Action)})
+		}
+		again := before.restored()
+		if err := send(message{Done: true, Again: again}); err != nil || !again {
+			return err
+		}
 	}
-	collectLater()
-	var r request
-	if err := json.Unmarshal(line, &r); err != nil {
-		return send(message{Error: reportOf(err, "")})
+}
+
+// A state is what a run could leave behind in its process, beside files.
+type state struct {
+	env        []string
+	dir        string
+	goroutines int
+}
+
+func stateNow() state {
+	dir, _ := os.Getwd() // on an error it equals no later one
+	return state{os.Environ(), dir, runtime.NumGoroutine()}
+}
+
+// restored reports whether the process is in state s again. Goroutines of a run get a moment to
+// end.
+func (s state) restored() bool {
+	for i := 0; runtime.NumGoroutine() > s.goroutines; i++ {
+		if i == 10 {
+			return false
+		}
+		time.Sleep(100 * time.Microsecond)
 	}
-	if err := r.run(ctx, all[r.Key], send); err != nil {
-		return send(message{Error: reportOf(err, r.Action)})
-	}
-	return send(message{Done: true})
+	now := stateNow()
+	return s.dir != "" && now.dir == s.dir && slices.Equal(now.env, s.env)
 }
 
 // firstCollection is the size of the heap, in bytes, at which the first garbage collection starts.
@@ -255,11 +292,8 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 		}
 		args[name] = fileops.Path(f.Path).Named(f.Name)
 	}
-	reg, err := fileops.NewRegistry(a)
-	if err != nil {
-		return err
-	}
-	_, params, err := reg.Resolve(r.Action, formats, args)
+	// The pool's process has the same action in a registry.
+	_, params, err := fileops.UncheckedRegistry(a).Resolve(r.Action, formats, args)
 	if err != nil {
 		return err
 	}

@@ -285,6 +285,7 @@ func TestRTF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ rtf, want string }{
 		"text":  {`{\rtf1\ansi\ansicpg1251{\fonttbl{\f0 Arial;}}\f0 \'cf\'f0\'e8\'e2\'e5\'f2\par \u8364?{\*\generator x;} end\{\}}`, "Привет\n€ end{}"},
+		"emoji": {`{\rtf1\ansi\uc1 a\u-10179?\u-8704? b}`, "a😀 b"},
 		"page":  {`{\rtf1\ansi\fromhtml1 {\*\htmltag64 <p>}\htmlrtf {\b \htmlrtf0 Hello{\*\htmltag72 </p>}{\*\htmltag84 <br>}\htmlrtf hidden}\htmlrtf0 \'e4{\*\htmltag1 <i>x</i>}}`, "Hello"},
 		"open":  {`{\rtf1 unclosed {\b text`, "unclosed text"},
 		"empty": {`{\rtf1}`, ""},

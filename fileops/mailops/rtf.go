@@ -114,6 +114,7 @@ func readRTF(b []byte) (text string, isPage bool) {
 			out.WriteString(s)
 		}
 	}
+	var wide rtf.Unicode
 	left := 0 // characters to skip after \u
 	for t := range rtf.Tokens(b) {
 		switch t.Kind {
@@ -160,7 +161,7 @@ func readRTF(b []byte) (text string, isPage bool) {
 			case t.Name == "uc" && t.Given:
 				g.uc = min(max(t.N, 0), 8)
 			case t.Name == "u" && t.Given:
-				write(string(rune(uint16(t.N))))
+				write(wide.Add(t.N))
 				left = g.uc
 			case slices.Contains(skipped, t.Name):
 				g.skip = true

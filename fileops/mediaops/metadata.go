@@ -150,6 +150,11 @@ func (e *Engine) metadata(ctx context.Context, job *fileops.Job) error {
 		if err != nil {
 			return err
 		}
+		if in.Format() == format.MP3 {
+			if err := dropID3v1(m.path, path); err != nil {
+				return err
+			}
+		}
 		res, err := e.look(ctx, job, path, e.sources[in.Format()])
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package mediaops_test
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"os"
@@ -103,5 +104,32 @@ func TestMetadata(t *testing.T) {
 	var p *fileops.ParamError
 	if _, err := run(t, e.Metadata(), fileops.Args{"set": map[string]any{"lyrics": "La"}}, inputs["wav"]); !errors.As(err, &p) {
 		t.Errorf("lyrics in WAV: %v", err)
+	}
+}
+
+// ffmpeg copies the ID3v1 tag of a file that has an ID3v2 tag as sound. No old value may stay.
+func TestMetadataOldTag(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	b, err := os.ReadFile(onDisk(t, makeFile(t, "song.mp3", args(tone(1, 44100), "-c:a libmp3lame -metadata title=Old -id3v2_version 3 -write_id3v1 0")...)))
+	systest.NoError(t, err)
+	old := make([]byte, 128)
+	copy(old, "TAGOld")
+	b = append(b, old...)
+	for name, tt := range map[string]struct {
+		args fileops.Args
+		tags int // ID3v1 tags of the result
+	}{
+		"remove all": {fileops.Args{"remove": []any{"all"}}, 0},
+		"set":        {fileops.Args{"set": map[string]any{"title": "New"}}, 1},
+	} {
+		out := must(t, e.Metadata(), tt.args, fileops.Bytes("song.mp3", b))
+		got := systest.ReadFile(t, out)
+		if bytes.Contains(got, []byte("TAGOld")) {
+			t.Errorf("%s: the old tag is still there", name)
+		}
+		if n := bytes.Count(got, []byte("TAGNew")); n != tt.tags {
+			t.Errorf("%s: %d tags, want %d", name, n, tt.tags)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/odfcrypt"
+	"github.com/filewright/filewright/internal/pdfpack"
 	"github.com/filewright/filewright/internal/route"
 	"github.com/filewright/filewright/internal/safezip"
 )
@@ -255,10 +256,14 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if steps == nil {
 		return fmt.Errorf("no route from %s to %s", in.Format(), to)
 	}
+	given := in
 	in, password, err := e.open(ctx, in, job.Params.Get("password"))
 	unsure := errors.Is(err, errMaybeProtected)
 	if err != nil && !unsure {
 		return err
+	}
+	if in == given && password == "" && !unsure {
+		job.WarnPasswordUnused()
 	}
 	if password != "" && steps[0].By != byOffice {
 		steps = append([]route.Step{{By: byOffice, From: in.Format(), To: in.Format()}}, steps...)
@@ -295,6 +300,11 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 			}
 			if err := t.warn(ctx, to, out); err != nil {
 				return err
+			}
+			if to == format.PDF && job.Params.Get("pdfa") != "1b" { // PDF/A-1 has no object streams
+				if _, err := pdfpack.File(out); err != nil {
+					return err
+				}
 			}
 			return t.encode(out)
 		})

@@ -56,11 +56,15 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	to := format.Format(job.Params.Get("convert_to"))
 	var more []addition
 	var first *fileops.File // decrypted
+	protected := false
 	for _, input := range job.Inputs {
-		f, password, err := e.open(ctx, asPlain(input), job.Params.Get("password"))
-		if err != nil && !errors.Is(err, errMaybeProtected) {
+		plain := asPlain(input)
+		f, password, err := e.open(ctx, plain, job.Params.Get("password"))
+		unsure := errors.Is(err, errMaybeProtected)
+		if err != nil && !unsure {
 			return err
 		}
+		protected = protected || unsure || f != plain || password != ""
 		if first == nil {
 			first = f
 		}
@@ -73,6 +77,9 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 			return err
 		}
 		more = append(more, addition{In: path, Name: f.Name(), InFilter: filter, Password: password})
+	}
+	if !protected {
+		job.WarnPasswordUnused()
 	}
 	name := "merged." + string(to)
 	if len(more) == 1 && job.Input().Format() == to && more[0].Password == "" {

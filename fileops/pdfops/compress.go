@@ -96,6 +96,9 @@ func (t Tools) Compress() fileops.Action {
 			Codec: t.Images, Renderer: t.Renderer,
 			Dir: dir, Log: job.Log, Progress: job.Progress,
 		}.Run(ctx)
+		if err == nil && !encrypted {
+			job.WarnPasswordUnused()
+		}
 		switch {
 		case err != nil:
 			return err

@@ -5,3 +5,6 @@ func (t Tools) Large(bytes int64) Tools {
 	t.large = bytes
 	return t
 }
+
+// Mentions is mentions.
+var Mentions = mentions

@@ -38,6 +38,9 @@ func (t Tools) Inspect() fileops.Action {
 			return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
 		}
 		r.Encrypted = d.Encrypted
+		if !d.Encrypted {
+			job.WarnPasswordUnused()
+		}
 		if d.Incomplete() {
 			job.Warn(fileops.WarnContentDropped, "The file is damaged; parts of it could not be read.")
 		}

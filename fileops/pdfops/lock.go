@@ -3,6 +3,7 @@ package pdfops
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"io"
 
@@ -41,6 +42,18 @@ func (t Tools) Lock() fileops.Action {
 		if t.QPDF == nil {
 			return lockPure(ctx, job, user, owner, perm)
 		}
+		if maybe, err := mentions(job.Input().Reader(), "Encrypt"); err != nil {
+			return err
+		} else if !maybe {
+			in, err := job.Path(job.Input())
+			if err == nil {
+				err = t.readable(ctx, job, in)
+			}
+			if err != nil {
+				return err
+			}
+			return t.encrypt(ctx, job, in, nil, encryptArgs(user, owner, perm))
+		}
 		in, state, err := t.state(ctx, job, nil)
 		if errors.Is(err, errUnseen) {
 			return lockPure(ctx, job, user, owner, perm)
@@ -60,6 +73,84 @@ func (t Tools) Lock() fileops.Action {
 		}
 		return t.encrypt(ctx, job, in, nil, encryptArgs(user, owner, perm))
 	})
+}
+
+// maxOwnCheck is the size of a file, in bytes, up to which parsing it here takes less time than
+// starting qpdf once more.
+const maxOwnCheck = 256 << 10
+
+// readable fails if neither this package nor qpdf can read the pages of an unencrypted file.
+func (t Tools) readable(ctx context.Context, job *fileops.Job, in string) error {
+	if job.Input().Size() <= maxOwnCheck {
+		data, err := job.Input().ReadAll(maxOwnCheck)
+		if err != nil {
+			return err
+		}
+		if d, err := pdf.Parse(ctx, data); err == nil && !d.Incomplete() {
+			if pages, err := d.Pages(maxOwnCheck); err == nil && len(pages) > 0 {
+				return nil
+			}
+		}
+	}
+	if err := t.qpdf(ctx, job, "--show-npages", in); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// mentions reports whether a PDF file has a name (ISO 32000-2, 7.3.5) that starts with prefix
+// outside of compressed streams, even if characters of it are written as #xx. The keys of trailers
+// are such names.
+func mentions(r io.Reader, prefix string) (bool, error) {
+	longest := 1 + 3*len(prefix)
+	buf := make([]byte, 64<<10)
+	for have := 0; ; {
+		n, err := io.ReadFull(r, buf[have:])
+		end := err != nil
+		have += n
+		at := 0
+		for {
+			i := bytes.IndexByte(buf[at:have], '/')
+			if i < 0 {
+				at = have
+				break
+			}
+			if at += i; !end && have-at < longest {
+				break // decided with the next part
+			}
+			if at++; startsName(buf[at:have], prefix) {
+				return true, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		have = copy(buf, buf[at:have])
+	}
+}
+
+// startsName reports whether the name at the start of b, after its slash, starts with prefix.
+func startsName(b []byte, prefix string) bool {
+	for i := range len(prefix) {
+		if len(b) >= 3 && b[0] == '#' {
+			var c [1]byte
+			if _, err := hex.Decode(c[:], b[1:3]); err == nil {
+				if c[0] != prefix[i] {
+					return false
+				}
+				b = b[3:]
+				continue
+			}
+		}
+		if len(b) == 0 || b[0] != prefix[i] {
+			return false
+		}
+		b = b[1:]
+	}
+	return true
 }
 
 func (t Tools) lockSpec(name, summary string, params fileops.Schema) fileops.Spec {

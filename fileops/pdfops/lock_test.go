@@ -2,12 +2,14 @@ package pdfops_test
 
 import (
 	"bytes"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
@@ -309,5 +311,23 @@ func TestLockParams(t *testing.T) {
 				t.Error("accepted")
 			}
 		})
+	}
+}
+
+// A trailer with /Encrypt is found wherever it is in a file, however the name is written.
+func TestMentions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"/Encrypt 5 0 R": true, "<</Encrypt<<": true, "/Encrypt": true, "/#45ncrypt ": true, "/Enc#72#79pt 1": true, "/#45#6e#63#72#79#70#74": true, "//Encrypt": true,
+		"": false, "/": false, "Encrypt": false, "/Encryp": false, "/encrypt": false, "/#45#6e#63#72#79#70#7": false, "/#45ncryp#75": false, "/Enc#zzrypt": false, "/Root/Encry/pt": false,
+	} {
+		for _, before := range []int{0, 1, 64<<10 - 30, 64<<10 - 12, 64<<10 - 5, 64<<10 - 1, 64 << 10, 200_000} {
+			all := strings.Repeat("/x", before)[:before] + " " + text
+			for _, r := range []io.Reader{strings.NewReader(all), iotest.HalfReader(strings.NewReader(all + strings.Repeat(" /Size", 30_000)))} {
+				if got, err := pdfops.Mentions(r, "Encrypt"); err != nil || got != want {
+					t.Errorf("%d bytes and %q: %v, %v, want %v", before, text, got, err, want)
+				}
+			}
+		}
 	}
 }

@@ -59,20 +59,24 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 				warnLosses(job, d.Encrypted, d.Incomplete(), job.Input().Name())
 				return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, d.IsPDFA1(), nil) })
 			}
+			job.WarnPasswordUnused()
 			return job.Keep(job.Input().Named(mergedName))
 		}
 		m := newMerger(t.Limits, t.fonts())
 		defer m.out.Close()
+		protected := false // a file is
 		for i, f := range job.Inputs {
-			parts, err := t.asPDF(ctx, job, by, f)
+			parts, locked, err := t.asPDF(ctx, job, by, f)
 			if err != nil {
 				return err
 			}
+			protected = protected || locked
 			for _, part := range parts {
 				d, err := t.load(ctx, job, part, f.Name())
 				if err != nil {
 					return err
 				}
+				protected = protected || d.Encrypted
 				m.out.Files = append(m.out.Files, d.Files...)
 				m.warnLosses(job, d, f.Name())
 				if err := m.add(ctx, d, f.Name()); err != nil {
@@ -83,6 +87,9 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+		}
+		if !protected {
+			job.WarnPasswordUnused()
 		}
 		d, err := m.finish()
 		if err != nil {
@@ -119,11 +126,13 @@ func standards() []string { return []string{"pdfaid:part", "pdfxid:", "pdfuaid:p
 // mergeElsewhere converts all inputs to PDF and passes them to the Merger.
 func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action) error {
 	var all []*fileops.File
+	protected := false // a file is
 	for i, f := range job.Inputs {
-		parts, err := t.asPDF(ctx, job, by, f)
+		parts, locked, err := t.asPDF(ctx, job, by, f)
 		if err != nil {
 			return err
 		}
+		protected = protected || locked
 		for _, part := range parts {
 			if f.Format() != format.PDF { // its name is that of its source
 				part = part.Named(fileops.ResultName(f, format.PDF))
@@ -135,6 +144,12 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 	r, err := job.Runner(0.5, 1)
 	if err != nil {
 		return err
+	}
+	warn := r.Warn
+	r.Warn = func(w fileops.Warning) {
+		if w.Code != fileops.WarnPasswordUnused || !protected {
+			warn(w)
+		}
 	}
 	return r.Run(ctx, t.Merger, opening(toPDF(), job, t.Merger, format.PDF), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		return job.WriteFile(mergedName, f.LinkTo)
@@ -180,16 +195,16 @@ func opening(args fileops.Args, job *fileops.Job, a fileops.Action, f format.For
 	return args
 }
 
-// asPDF converts an input to PDF if necessary. The results are in memory.
-func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action, f *fileops.File) ([]*fileops.File, error) {
+// asPDF converts an input to PDF if necessary, and reports whether that needed the password of
+// the job. The results are in memory.
+func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action, f *fileops.File) (out []*fileops.File, locked bool, err error) {
 	if f.Format() == format.PDF {
-		return []*fileops.File{f}, nil
+		return []*fileops.File{f}, false, nil
 	}
 	a := by[f.Format()]
 	if a == nil {
-		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be converted to PDF", f.Name())
+		return nil, false, fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be converted to PDF", f.Name())
 	}
-	var out []*fileops.File
 	sink := fileops.SinkFunc(func(_ context.Context, r *fileops.File) error {
 		if r.Size() > pdf.MaxFile {
 			return fileops.Fail(fileops.ErrLimit, nil, "%s is too large as a PDF file", f.Name())
@@ -200,12 +215,22 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 	})
 	r, err := job.Runner(0, 0) // the caller reports progress
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if err := r.Run(ctx, a, opening(toPDF(), job, a, f.Format()), sink, f); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	args := opening(toPDF(), job, a, f.Format())
+	_, locked = args["password"]
+	warn := r.Warn
+	r.Warn = func(w fileops.Warning) {
+		if w.Code == fileops.WarnPasswordUnused {
+			locked = false // another file may need the password
+			return
+		}
+		warn(w)
 	}
-	return out, nil
+	if err := r.Run(ctx, a, args, sink, f); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return out, locked, nil
 }
 
 // A merger joins documents.

@@ -192,6 +192,9 @@ func (t Tools) loadPages(ctx context.Context, job *fileops.Job) (*pdf.Document, 
 		return nil, nil, err
 	}
 	warnLosses(job, d.Encrypted, d.Incomplete(), "the file")
+	if !d.Encrypted {
+		job.WarnPasswordUnused()
+	}
 	pages, err := d.Pages(t.Limits.pages())
 	if err != nil {
 		err = fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")

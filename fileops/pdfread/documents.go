@@ -33,7 +33,11 @@ func (e *Engine) open(in *pdfium.Instance, job *fileops.Job) (*pdfium.Document, 
 		return nil, err
 	}
 	defer in.Within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))()
-	return pdfium.OpenDocument(in, data, job.Params.Get("password"))
+	d, err := pdfium.OpenDocument(in, data, job.Params.Get("password"))
+	if err == nil && !d.Encrypted() {
+		job.WarnPasswordUnused()
+	}
+	return d, err
 }
 
 // document reads and lays out the document of job. It reads all pages before it

@@ -2,6 +2,7 @@ package pdfread_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -110,5 +111,32 @@ func TestDocxFieldsOverLeaders(t *testing.T) {
 	}
 	if main := main[strings.Index(main, `<w:tag w:val="dots"/>`):]; !strings.Contains(main[:strings.Index(main, "</w:sdt>")], "......") {
 		t.Errorf("the dots are not the content of their control")
+	}
+}
+
+// Viewers draw the value of a field without an appearance, so it is text of the page. A field with an
+// empty appearance shows nothing.
+func TestFieldsWithoutAppearance(t *testing.T) {
+	t.Parallel()
+	undrawn := string(form(""))
+	cut := regexp.MustCompile(`(/V\(Ada Lovelace\))/AP<</N \d+ 0 R>>`)
+	if !cut.MatchString(undrawn) {
+		t.Fatal("no field to change")
+	}
+	undrawn = cut.ReplaceAllStringFunc(undrawn, func(s string) string { // offsets stay
+		value := cut.FindStringSubmatch(s)[1]
+		return value + strings.Repeat(" ", len(s)-len(value))
+	})
+	e := newEngine(t, pdfread.Options{})
+	for _, to := range []string{"txt", "docx", "pptx", "html", "md"} {
+		out := mustConvert(t, e, fileops.Args{"convert_to": to}, []byte(undrawn))
+		text := string(out[0].b)
+		switch parts := map[string]string{"docx": "word/document.xml", "pptx": "ppt/slides/slide1.xml"}; {
+		case parts[to] != "":
+			text = strings.Join(strings.Fields(regexp.MustCompile("<[^>]*>").ReplaceAllString(string(unzip(t, out[0].b)[parts[to]]), " ")), " ")
+		}
+		if !strings.Contains(text, "Ada Lovelace") {
+			t.Errorf("%s: the value is missing: %q", to, text)
+		}
 	}
 }

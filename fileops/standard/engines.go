@@ -1,6 +1,7 @@
 package standard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -255,7 +256,7 @@ func (f *finder) pool(list []entry, pages bool) (*isolate.Pool, error) {
 		spare = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 	return isolate.New(processes, isolate.Options{
-		Spare:   spare,
+		Spare: spare, Files: cmp.Or(f.opts.IsolatedFiles, 64),
 		Sandbox: f.sandbox, Access: access, Env: []string{roleVariable + "=" + string(b), imageops.Lean},
 		Limits: f.opts.Limits.isolated(), TempDir: f.opts.TempDir, Log: f.opts.Log,
 	})

@@ -59,6 +59,11 @@ type Options struct {
 	// one more second of processor time.
 	OfficeDocuments int
 
+	// IsolatedFiles is the number of small files of one owner (see [fileops.Runner.Owner]) that
+	// an isolated process reads before it is replaced; 0 means 64. With 1, each file has its own
+	// process, which costs some 40 ms of processor time. See [isolate.Options].
+	IsolatedFiles int
+
 	CacheDir string       // for compiled machine code, see pdfread.Options; "" means no cache
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
@@ -177,12 +182,14 @@ func (s *Set) isolate(a fileops.Action, in *isolate.Pool) fileops.Action {
 // so that the first operation need not wait. A server calls it in the background, beside
 // [Set.Ready]. The engines keep running until Close.
 func (s *Set) Warm(ctx context.Context) error {
-	var errs []error
-	for _, e := range s.engines {
+	errs := make([]error, len(s.engines))
+	var all sync.WaitGroup
+	for i, e := range s.engines {
 		if w, ok := e.(fileops.Warmer); ok {
-			errs = append(errs, w.Warm(ctx))
+			all.Go(func() { errs[i] = w.Warm(ctx) })
 		}
 	}
+	all.Wait()
 	if err := errors.Join(errs...); err != nil || !s.drawn {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/pdfpack"
 )
 
 // Default margins in points: two centimetres around text without its own margins, less
@@ -126,13 +127,13 @@ func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
 		pg.title = format.Base(in.Name())
 	}
 	pg.layout.plain = pg.layout.plain || heavy(pg.html)
-	return e.write(ctx, job, pg, fileops.ResultName(in, format.PDF))
+	return e.write(ctx, job, pg, format.PDF)
 }
 
 // write prints a page, or takes a picture of it, and writes the result.
-func (e *Engine) write(ctx context.Context, job *fileops.Job, pg page, name string) error {
+func (e *Engine) write(ctx context.Context, job *fileops.Job, pg page, to format.Format) error {
 	job.Progress(0.1)
-	return job.WriteFile(name, func(path string) error {
+	return job.WriteFile(fileops.ResultName(job.Input(), to), func(path string) error {
 		use := e.pool.use
 		if pg.scripts != nil {
 			use = e.pool.alone
@@ -142,6 +143,9 @@ func (e *Engine) write(ctx context.Context, job *fileops.Job, pg page, name stri
 		})
 		if pg.scripts != nil && errors.Is(err, errCrashed) && ctx.Err() == nil {
 			return fileops.Fail(fileops.ErrLimit, err, "the scripts of the page need more memory than is allowed")
+		}
+		if err == nil && to == format.PDF {
+			_, err = pdfpack.File(path)
 		}
 		return err
 	})

@@ -79,7 +79,7 @@ func (e *Engine) screenshot(ctx context.Context, job *fileops.Job) error {
 	if most := job.MaxOutput(); most > 0 {
 		pg.most = min(pg.most, most)
 	}
-	return e.write(ctx, job, pg, fileops.ResultName(job.Input(), to))
+	return e.write(ctx, job, pg, to)
 }
 
 // A shot says which picture of a page is taken.

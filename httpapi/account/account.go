@@ -2,6 +2,7 @@
 // use. It contains no HTTP, so that a database can implement its stores:
 //
 //   - [Store] keeps accounts, [KeyStore] API keys, [SessionStore] sessions,
+//   - [IdentityStore] keeps users of sign-in providers, [FactorStore] second factors,
 //   - [UsageStore] reports what an account uses of its [Limits].
 //
 // Package sqlstore implements them all. Package auth manages accounts with them and
@@ -150,6 +151,37 @@ type Session struct {
 	Seen    time.Time // last use, to the minute
 	Address string    // of the client that logged in
 	Agent   string    // User-Agent of that client
+	Method  string    // how the login was made: a Method constant
+}
+
+// Values of Session.Method.
+const (
+	MethodPassword = ""     // name and password
+	MethodExternal = "oidc" // a sign-in provider
+)
+
+// An Identity is a user of a sign-in provider with the account of that user.
+type Identity struct {
+	Issuer  string // URL of the provider
+	Subject string // the provider's ID of the user, which never changes
+	Account string
+	Created time.Time
+}
+
+// An IdentityStore keeps identities. The error for a missing one matches fs.ErrNotExist.
+type IdentityStore interface {
+	// Account returns the account of an identity, even if that is disabled.
+	Account(ctx context.Context, issuer, subject string) (*Account, error)
+
+	// Add stores an identity. The error matches fs.ErrExist if the identity belongs to
+	// any account, and fs.ErrNotExist if its account does not exist.
+	Add(ctx context.Context, i Identity) error
+
+	// List returns the identities of an account, oldest first.
+	List(ctx context.Context, account string) ([]Identity, error)
+
+	// Remove removes an identity of an account. A missing one is no error.
+	Remove(ctx context.Context, account, issuer, subject string) error
 }
 
 // A SessionStore keeps sessions. The error for a missing one matches fs.ErrNotExist.
@@ -177,4 +209,33 @@ type SessionStore interface {
 	// DeleteBefore removes the sessions that were created before the first time or
 	// last used before the second.
 	DeleteBefore(ctx context.Context, created, seen time.Time) error
+}
+
+// A Factor is the second factor of an account: an authenticator app (TOTP, RFC 6238).
+type Factor struct {
+	Account  string
+	Secret   []byte // sealed
+	Created  time.Time
+	Step     int64 // time step of the last accepted code
+	Recovery int   // unused recovery codes
+}
+
+// A FactorStore keeps second factors. The error for a missing one matches fs.ErrNotExist.
+type FactorStore interface {
+	Get(ctx context.Context, account string) (*Factor, error)
+
+	// Put stores the factor of an account in place of any earlier one, with the SHA-256 of
+	// its recovery codes.
+	Put(ctx context.Context, f *Factor, recovery [][32]byte) error
+
+	// UseStep records the time step of an accepted code. If that or a later one is
+	// recorded, the error matches fs.ErrNotExist.
+	UseStep(ctx context.Context, account string, step int64) error
+
+	// UseRecovery removes a recovery code. If there is no such code, the error matches
+	// fs.ErrNotExist.
+	UseRecovery(ctx context.Context, account string, code [32]byte) error
+
+	// Delete removes a factor with its recovery codes. A missing one is no error.
+	Delete(ctx context.Context, account string) error
 }

@@ -57,6 +57,21 @@ type Config struct {
 	Sessions account.SessionStore
 	Usage    account.UsageStore
 
+	// Identities enables logins with a sign-in provider; nil: there are none.
+	Identities account.IdentityStore
+
+	// Factors and Secrets enable second factors; nil: there are none. Secrets seal those of
+	// authenticator apps: the first seals, all open.
+	Factors account.FactorStore
+	Secrets [][]byte
+
+	// Breached is a list of passwords that users may not choose; nil: only the most common ones are
+	// refused.
+	Breached *PasswordList
+
+	// NoPasswords refuses logins with a password.
+	NoPasswords bool
+
 	// Limits apply to accounts that are created without limits.
 	Limits account.Limits
 
@@ -78,6 +93,7 @@ type Accounts struct {
 	store    account.Store
 	sessions account.SessionStore
 	attempts *throttle
+	factors  *factors // nil: there are no second factors
 	hashing  hashing
 }
 
@@ -86,7 +102,7 @@ func New(c Config) *Accounts {
 	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
 	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	return &Accounts{cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
+	return &Accounts{factors: newFactors(c.Factors, c.Secrets), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
 }
 
 // DefaultLimits returns the limits of accounts that are created without limits.
@@ -102,6 +118,12 @@ var (
 
 	// ErrWeakPassword reports a new password that is too short, too long, too common or unchanged.
 	ErrWeakPassword error = httpapi.Invalid("password", "a password must have %d to %d characters, and must not be the name, the old password or a common password", minPassword, maxPassword)
+
+	// ErrBreached reports a new password that is in Config.Breached.
+	ErrBreached error = httpapi.Invalid("password", "this password is in a list of passwords that attackers know; choose another")
+
+	// ErrNoPasswords reports a login with a password where Config.NoPasswords is set.
+	ErrNoPasswords error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "this server does not accept passwords; use the sign-in provider")
 
 	// ErrNoSession reports a missing or expired session.
 	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has expired; log in again")
@@ -304,8 +326,8 @@ func (a *Accounts) ResetPassword(ctx context.Context, id string) (password strin
 }
 
 // ChangePassword replaces the old password, ends all sessions of the account and starts a new
-// session, whose token it returns. It fails with ErrCredentials if old is wrong, and with
-// ErrWeakPassword. Attempts are limited as in [Accounts.Login].
+// session, whose token it returns. It fails with ErrCredentials if old is wrong, with
+// ErrWeakPassword and with ErrBreached. Attempts are limited as in [Accounts.Login].
 func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, from Client) (token string, err error) {
 	acct, err := a.store.Get(ctx, id)
 	if err != nil {
@@ -313,6 +335,15 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	}
 	if weak(acct.Name, old, fresh) {
 		return "", ErrWeakPassword
+	}
+	if a.cfg.Breached != nil {
+		known, err := a.cfg.Breached.Contains(fresh)
+		if err != nil {
+			return "", err
+		}
+		if known {
+			return "", ErrBreached
+		}
 	}
 	release, err := a.attempts.begin("id\x00"+id, "")
 	if err != nil {
@@ -336,13 +367,17 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 		}
 		return "", err
 	}
-	return a.begin(ctx, id, hash, from)
+	return a.begin(ctx, id, hash, account.MethodPassword, from)
 }
 
-// Login checks name and password, starts a session and returns its token. from is the client; see
+// Login checks name and password, starts a session and returns its token. If the account has a second
+// factor, it returns a *CodeRequired error instead, and [Accounts.LoginCode] starts the session. from is the client; see
 // [Accounts.From]. It fails with ErrCredentials for any wrong input, and with an [httpapi.Problem]
 // of status 429 after too many attempts.
 func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *account.Account, err error) {
+	if a.cfg.NoPasswords {
+		return "", nil, ErrNoPasswords
+	}
 	name = strings.TrimSpace(name)
 	if len(name) > 8*maxName || len(password) > 8*maxPassword {
 		return "", nil, ErrCredentials
@@ -369,7 +404,15 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 			a.cfg.Log.Warn("login refused", "from", from.Address)
 			return "", nil, ErrCredentials
 		}
-		token, err = a.begin(ctx, acct.ID, hash, from)
+		needed, err := a.hasFactor(ctx, acct.ID)
+		if err != nil {
+			return "", nil, err
+		}
+		if needed {
+			release()
+			return "", nil, a.needCode(ctx, acct, password)
+		}
+		token, err = a.begin(ctx, acct.ID, hash, account.MethodPassword, from)
 		if err == nil {
 			break
 		}
@@ -401,7 +444,7 @@ func (a *Accounts) renew(ctx context.Context, id, old, password string) {
 }
 
 // begin starts a session of an account with the given password hash.
-func (a *Accounts) begin(ctx context.Context, id, hash string, from Client) (token string, err error) {
+func (a *Accounts) begin(ctx context.Context, id, hash, method string, from Client) (token string, err error) {
 	now := time.Now()
 	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
 		return "", err
@@ -409,7 +452,7 @@ func (a *Accounts) begin(ctx context.Context, id, hash string, from Client) (tok
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails (crypto/rand)
 	token = strings.ToLower(encoding.EncodeToString(secret))
-	err = a.sessions.Create(ctx, &account.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now, Address: from.Address, Agent: clip(from.Agent)}, hash)
+	err = a.sessions.Create(ctx, &account.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now, Address: from.Address, Agent: clip(from.Agent), Method: method}, hash)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ErrCredentials // meanwhile disabled, or the password has changed
 	}
@@ -454,6 +497,9 @@ func (a *Accounts) Session(ctx context.Context, token string) (*account.Account,
 			a.cfg.Log.Warn("cannot record the use of a session", "account", acct.ID, "err", err)
 		}
 	}
+	if s.Method == account.MethodExternal {
+		acct.MustChange = false // the user does not know the one-time password
+	}
 	return acct, nil
 }
 
@@ -468,6 +514,7 @@ type Session struct {
 	LastUsed time.Time // to the minute
 	From     string    // client address
 	Agent    string    // User-Agent of the browser
+	Method   string    // account.MethodPassword or another method
 }
 
 // SessionID returns the session ID of a token.
@@ -481,7 +528,7 @@ func (a *Accounts) Sessions(ctx context.Context, id string) ([]Session, error) {
 	list := []Session{}
 	for _, s := range all {
 		if a.live(s, time.Now()) {
-			list = append(list, Session{sessionID(s.Token), s.Created, s.Seen, s.Address, s.Agent})
+			list = append(list, Session{sessionID(s.Token), s.Created, s.Seen, s.Address, s.Agent, s.Method})
 		}
 	}
 	return list, err

@@ -53,6 +53,7 @@ var home = auth.Client{Address: "192.0.2.1", Agent: "test"}
 func session(token string, headers ...string) *http.Request {
 	r := httptest.NewRequest("POST", "http://files.test/api/v1/do", nil)
 	r.AddCookie(&http.Cookie{Name: auth.CookieName, Value: token})
+	r.AddCookie(&http.Cookie{Name: "__Host-" + auth.CookieName, Value: token}) // the name over TLS
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

@@ -10,8 +10,34 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// CookieName is the name of the cookie with the session token.
+// CookieName is the name of the cookie with the session token. Over TLS it has the prefix "__Host-":
+// browsers then refuse a cookie that another host of the domain or a page without TLS has set.
 const CookieName = "filewright_session"
+
+// hostPrefix is the prefix of cookies that only this host can set, over TLS (RFC 6265bis,
+// section 4.1.3.2).
+const hostPrefix = "__Host-"
+
+// CookieName returns the name of a cookie for a request: name with the prefix "__Host-" over TLS,
+// else name alone. Such a cookie must be Secure and have the path "/".
+func (a *Accounts) CookieName(r *http.Request, name string) string {
+	if a.Secure(r) {
+		return hostPrefix + name
+	}
+	return name
+}
+
+// Secure reports whether the client sent a request over TLS.
+func (a *Accounts) Secure(r *http.Request) bool { return a.base(r).Scheme == "https" }
+
+// Token returns the session token of a request, or "".
+func (a *Accounts) Token(r *http.Request) string {
+	c, err := r.Cookie(a.CookieName(r, CookieName))
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
 
 // SetCookie sets the session cookie. Scripts cannot read it, browsers send it only from pages of
 // the service, and it is Secure if r came over TLS.
@@ -30,10 +56,13 @@ func (a *Accounts) ClearCookie(w http.ResponseWriter, r *http.Request) {
 
 func (a *Accounts) cookie(r *http.Request, token string) *http.Cookie {
 	return &http.Cookie{
-		Name: CookieName, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: a.base(r).Scheme == "https",
+		Name: a.CookieName(r, CookieName), Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: a.Secure(r),
 	}
 }
+
+// URL returns the public address of a path of the service, such as "dashboard/".
+func (a *Accounts) URL(r *http.Request, path string) string { return a.base(r).String() + path }
 
 // base returns the public address of the service.
 func (a *Accounts) base(r *http.Request) *url.URL {
@@ -49,11 +78,7 @@ func (a *Accounts) From(r *http.Request) Client {
 // Current returns the account of a request's session cookie. It fails with ErrNoSession without a
 // valid session.
 func (a *Accounts) Current(r *http.Request) (*account.Account, error) {
-	c, err := r.Cookie(CookieName)
-	if err != nil {
-		return nil, ErrNoSession
-	}
-	return a.Session(r.Context(), c.Value)
+	return a.Session(r.Context(), a.Token(r))
 }
 
 // errMustChange is the error for a session whose one-time password is still unchanged.

@@ -351,7 +351,7 @@ type Import struct {
 }
 
 // Import makes the server read a file from a URL, and returns its key when it is stored. If the file
-// cannot be read, the error is an [*Error] whose Slug says why.
+// cannot be read, the error is an [*Error] whose Slug says why. When ctx ends, the import is cancelled.
 func (c *Client) Import(ctx context.Context, i Import) (fileKey string, err error) {
 	var f struct {
 		FileKey string `json:"file_key"`
@@ -364,7 +364,13 @@ func (c *Client) Import(ctx context.Context, i Import) (fileKey string, err erro
 		return "", err
 	}
 	for f.State == "importing" {
-		if err := c.call(ctx, request{method: http.MethodGet, path: "/api/v1/files/" + url.PathEscape(f.FileKey) + "?wait=50s"}, &f); err != nil {
+		key := f.FileKey
+		if err := c.call(ctx, request{method: http.MethodGet, path: "/api/v1/files/" + url.PathEscape(key) + "?wait=50s"}, &f); err != nil {
+			if ctx.Err() != nil {
+				after, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+				defer stop()
+				_ = c.Delete(after, key) // it may have ended
+			}
 			return "", err
 		}
 	}

@@ -165,6 +165,10 @@ type accountPage struct {
 	Used     *used
 	Total    actionUse // of the last 30 days
 	Keys     []*account.Key
+	Factor   bool // the account has a second factor
+
+	Confirm     string // text that confirms the deletion
+	DeleteError string
 }
 
 func (d *Dashboard) account(v *visit) error {
@@ -177,7 +181,13 @@ func (d *Dashboard) showAccount(v *visit, code int, id string, b accountPage) er
 	if b.Acct, err = d.cfg.Accounts.Get(ctx, id); err != nil {
 		return err
 	}
-	b.Self = b.Acct.ID == v.who.ID
+	b.Self, b.Confirm = b.Acct.ID == v.who.ID, accountName(b.Acct)
+	switch _, err := d.cfg.Accounts.Factor(ctx, id); {
+	case err == nil:
+		b.Factor = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	if b.Form.Error == "" {
 		l := b.Acct.Limits
 		b.Form = accountForm{Name: b.Acct.Name, Administrator: b.Acct.Administrator, Stored: limitText(l.StoredBytes), PerDay: limitText(l.BytesPerDay)}
@@ -234,6 +244,25 @@ func (d *Dashboard) accountAction(v *visit) error {
 	to := "accounts/" + url.PathEscape(id)
 	var f accountForm
 	switch what := v.r.PathValue("what"); what {
+	case "delete":
+		acct, err := d.cfg.Accounts.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(v.r.FormValue("confirm")) != accountName(acct) {
+			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{DeleteError: "Enter the name exactly as it is shown: " + accountName(acct)})
+		}
+		if id == v.who.ID {
+			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{DeleteError: "You cannot delete your own account."})
+		}
+		err = d.cfg.Accounts.Delete(ctx, id)
+		switch {
+		case err == nil:
+			return d.done(v, "account-gone", "accounts")
+		case f.wrong(err):
+			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{DeleteError: f.Error})
+		}
+		return err
 	case "password":
 		password, err := d.cfg.Accounts.ResetPassword(ctx, id)
 		switch {
@@ -243,6 +272,11 @@ func (d *Dashboard) accountAction(v *visit) error {
 			return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{Form: f})
 		}
 		return err
+	case "second-factor":
+		if err := d.cfg.Accounts.RemoveFactor(ctx, id); err != nil {
+			return err
+		}
+		return d.done(v, "factor-off", to)
 	case "enable", "disable":
 		off := what == "disable"
 		_, err := d.cfg.Accounts.Update(ctx, id, auth.Change{Disabled: &off})

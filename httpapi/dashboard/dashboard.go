@@ -33,6 +33,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -46,6 +47,9 @@ type Config struct {
 	Webhooks *webhook.Webhooks // nil: no pages for webhooks
 	Version  string            // version of the program, for people; "": not shown
 
+	// SignIn is the provider with which users may log in; nil: none. Accounts must have identities.
+	SignIn SignIn
+
 	// OneCall reports whether the service has the endpoint of package onecall, which the page to
 	// try everything then shows.
 	OneCall bool
@@ -53,6 +57,11 @@ type Config struct {
 	// Imports reports whether the service has the imports of package remote, which the page to try
 	// everything then offers.
 	Imports bool
+
+	// Nodes returns the servers of a cluster, and Failures counts the errors of all accounts since a
+	// time, most frequent first. Administrators see both. nil: not shown.
+	Nodes    func(context.Context) ([]SystemNode, error)
+	Failures func(ctx context.Context, since time.Time) ([]status.FailureCount, error)
 
 	// Connect lists further origins that browsers may upload to, such as the bucket's origin if
 	// uploads go straight there (s3blob.Store.Origin). Pages load nothing from these origins, even
@@ -64,12 +73,13 @@ type Config struct {
 
 // A Dashboard serves the pages. It is safe for concurrent use.
 type Dashboard struct {
-	cfg    Config
-	log    *slog.Logger
-	assets *assets
-	pages  *pages
-	csp    string
-	serve  http.Handler
+	cfg     Config
+	log     *slog.Logger
+	assets  *assets
+	pages   *pages
+	csp     string
+	started time.Time
+	serve   http.Handler
 
 	closing context.Context // done once live updates must stop
 	close   context.CancelFunc
@@ -100,7 +110,7 @@ func New(cfg Config) (*Dashboard, error) {
 		return nil, errors.New("dashboard: Config.Service and Config.Accounts are required")
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	d := &Dashboard{cfg: cfg, log: cfg.Log, streams: make(map[string]int)}
+	d := &Dashboard{cfg: cfg, log: cfg.Log, started: time.Now(), streams: make(map[string]int)}
 	var err error
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
@@ -156,7 +166,12 @@ func (d *Dashboard) routes() http.Handler {
 	open := pages(guest)
 	open("GET login", d.loginPage)
 	open("POST login", d.login)
+	open("POST login/code", d.loginCode)
 	open("POST theme", d.setTheme)
+	if d.cfg.SignIn != nil {
+		open("GET login/oidc", d.startSignIn)
+		open("GET login/oidc/callback", d.finishSignIn)
+	}
 
 	half := pages(unchanged)
 	half("GET password", d.passwordPage)
@@ -169,17 +184,34 @@ func (d *Dashboard) routes() http.Handler {
 	own("GET try", d.try)
 	own("GET try/parameters", d.tryParameters)
 	own("GET operations", d.operations)
+	own("GET operations.csv", d.exportOperations)
+	own("POST operations/selected", d.bulk)
 	own("GET operations/{id}", d.operation)
+	own("POST operations/{id}/delete", d.deleteOperation)
+	own("POST operations/{id}/again", d.repeatOperation)
 	own("POST operations/{id}/cancel", d.cancelOperation)
 	own("GET files/{key}", d.file)
 	own("GET keys", d.keys)
 	own("POST keys", d.createKey)
+	own("GET keys/{id}", d.key)
+	own("POST keys/{id}", d.updateKey)
+	own("POST keys/{id}/roll", d.rollKey)
 	own("POST keys/{id}/revoke", d.revokeKey)
 	own("GET usage", d.usage)
+	own("GET usage.csv", d.exportUsage)
 	own("GET formats", d.formats)
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
 	own("POST settings/sessions", d.endSessions)
+	if d.cfg.Accounts.HasFactors() {
+		own("GET settings/second-factor", d.newFactor)
+		own("POST settings/second-factor", d.enableFactor)
+		own("POST settings/second-factor/off", d.disableFactor)
+	}
+	if d.cfg.SignIn != nil {
+		own("GET settings/connect", d.connect)
+		own("POST settings/disconnect", d.disconnect)
+	}
 	if d.cfg.Webhooks != nil {
 		own("GET webhooks", d.webhooks)
 		own("POST webhooks", d.createWebhook)
@@ -191,6 +223,7 @@ func (d *Dashboard) routes() http.Handler {
 	}
 
 	admin := pages(administrator)
+	admin("GET system", d.system)
 	admin("GET accounts", d.accounts)
 	admin("POST accounts", d.createAccount)
 	admin("GET accounts/{id}", d.account)
@@ -232,11 +265,11 @@ const (
 func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
-		if c, err := r.Cookie(auth.CookieName); err == nil {
-			who, err := d.cfg.Accounts.Session(r.Context(), c.Value)
+		if token := d.cfg.Accounts.Token(r); token != "" {
+			who, err := d.cfg.Accounts.Session(r.Context(), token)
 			switch {
 			case err == nil:
-				v.who, v.token = who, c.Value
+				v.who, v.token = who, token
 			case !errors.Is(err, auth.ErrNoSession):
 				d.answer(v, err)
 				return

@@ -43,12 +43,12 @@ type site struct {
 	admin     string // one-time password of the administrator
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T, set ...func(*dashboard.Config)) *site {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
 	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	s := &site{t: t, store: db.Operations(), accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})}
+	s := &site{t: t, store: db.Operations(), accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors(), Secrets: [][]byte{bytes.Repeat([]byte("x"), 32)}})}
 	if _, s.admin, err = s.accounts.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,11 @@ func newSite(t *testing.T) *site {
 		return s.service.Notification(e.Type, e.Time, e.Operation)
 	}})
 	systest.NoError(t, err)
-	d, err := dashboard.New(dashboard.Config{Service: s.service, Accounts: s.accounts, Webhooks: s.hooks, Version: "v1", OneCall: true})
+	cfg := dashboard.Config{Service: s.service, Accounts: s.accounts, Webhooks: s.hooks, Version: "v1", OneCall: true}
+	for _, f := range set {
+		f(&cfg)
+	}
+	d, err := dashboard.New(cfg)
 	systest.NoError(t, err)
 	s.dashboard = d
 	mux := http.NewServeMux()
@@ -626,6 +630,22 @@ func TestAccounts(t *testing.T) {
 		t.Fatalf("no new password: %d", p.status)
 	}
 	s.visitor().login("bob", m[1])
+
+	// Deleting needs the name.
+	if p := v.post("/dashboard/accounts/"+bob.ID+"/delete", url.Values{"confirm": {"bobby"}}); p.status != 422 || !strings.Contains(p.text, "confirm-error") {
+		t.Errorf("deleting without the name: %d", p.status)
+	}
+	if p := v.post("/dashboard/accounts/"+bob.ID+"/delete", url.Values{"confirm": {"bob"}}); p.path != "/dashboard/accounts" || !strings.Contains(p.text, "Account deleted") {
+		t.Errorf("deleting: %s", p.path)
+	}
+	if p := v.get("/dashboard/accounts/" + bob.ID); p.status != 404 {
+		t.Errorf("a deleted account: %d", p.status)
+	}
+	admin, err := s.accounts.ByName(t.Context(), "admin")
+	systest.NoError(t, err)
+	if p := v.post("/dashboard/accounts/"+admin.ID+"/delete", url.Values{"confirm": {"admin"}}); p.status != 422 {
+		t.Errorf("deleting oneself: %d", p.status)
+	}
 }
 
 // The parameters of a target are those that the action accepts for it.

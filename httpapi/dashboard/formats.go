@@ -32,7 +32,7 @@ type formatRow struct {
 	Engines    []string
 }
 
-// A tier explains a sandbox tier.
+// A tier explains a sandbox tier, without its number.
 type tier struct{ Kind, Title, Text string }
 
 func tierOf(s *httpapi.Sandbox) tier {
@@ -40,15 +40,15 @@ func tierOf(s *httpapi.Sandbox) tier {
 	case s == nil:
 		return tier{"warn", "Unknown", "This server does not report how it confines its engines."}
 	case s.Tier >= 4:
-		return tier{"ok", "Tier 4", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces and a control group of their own."}
+		return tier{"ok", "Fully confined", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces and a control group of their own."}
 	case s.Tier == 3:
-		return tier{"ok", "Tier 3", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces of their own."}
+		return tier{"ok", "Confined", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces of their own."}
 	case s.Tier == 2:
-		return tier{"ok", "Tier 2", "Engines see only the files of their task, cannot reach the network, and may not make dangerous system calls."}
+		return tier{"ok", "Confined", "Engines see only the files of their task, cannot reach the network, and may not make dangerous system calls."}
 	case s.Tier == 1:
-		return tier{"warn", "Tier 1", "Engines are partly confined: either file access or system calls."}
+		return tier{"warn", "Partly confined", "Engines are partly confined: either file access or system calls."}
 	}
-	return tier{"bad", "Tier 0", "Engines are not confined. A hostile file could read other files or use the network."}
+	return tier{"bad", "Not confined", "Engines are not confined. A hostile file could read other files or use the network."}
 }
 
 var familyNames = []struct {

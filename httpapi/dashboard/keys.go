@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/status"
 )
 
 type keysPage struct {
@@ -19,6 +22,7 @@ type keysPage struct {
 	Old    []*account.Key // expired and revoked keys
 	Raw    string         // the key just created
 	New    *account.Key
+	Rolled bool // New replaces a key
 	Form   keyForm
 	Scopes []scopeChoice
 	Open   bool // the form is open at first
@@ -75,42 +79,162 @@ func (d *Dashboard) showKeys(v *visit, code int, b keysPage) error {
 	return d.render(v, code, page{Template: "keys", Title: "API keys", Nav: "keys", Body: b})
 }
 
-func (d *Dashboard) createKey(v *visit) error {
-	f := keyForm{
-		Name: strings.TrimSpace(v.r.FormValue("name")), Expires: v.r.FormValue("expires"), Rate: strings.TrimSpace(v.r.FormValue("rate")),
-		Scopes: v.r.Form["scope"],
+// readKey reads the submitted form. It sets the errors of the form for invalid values.
+func readKey(r *http.Request) (f keyForm, scopes httpapi.Scope, rate httpapi.Rate) {
+	f = keyForm{
+		Name: strings.TrimSpace(r.FormValue("name")), Expires: r.FormValue("expires"), Rate: strings.TrimSpace(r.FormValue("rate")),
+		Scopes: r.Form["scope"],
 	}
-	n := auth.NewKey{Name: f.Name, Account: v.owner()}
 	if f.Name == "" || len(f.Name) > 100 {
 		f.NameError = "Enter a name of up to 100 characters."
-	}
-	life, ok := expiries[f.Expires]
-	if !ok {
-		life = expiries["30"]
-	}
-	if life > 0 {
-		n.Expires = time.Now().Add(life)
 	}
 	scopes, err := httpapi.ParseScope(strings.Join(f.Scopes, " "))
 	if err != nil || scopes == 0 {
 		f.ScopeError = "Choose at least one permission."
 	}
-	n.Scopes = scopes
 	if f.Rate != "" {
 		perSecond, err := strconv.ParseFloat(f.Rate, 64)
 		if err != nil || !(perSecond > 0 && perSecond <= 1e6) {
 			f.RateError = "Enter a number above 0, or leave empty."
 		}
-		n.Rate = httpapi.Rate{PerSecond: perSecond, Burst: max(1, int(10*perSecond))}
+		rate = httpapi.Rate{PerSecond: perSecond, Burst: max(1, int(10*perSecond))}
 	}
-	if cmp.Or(f.NameError, f.ScopeError, f.RateError) != "" {
+	return f, scopes, rate
+}
+
+// Wrong reports whether the form has an error.
+func (f keyForm) Wrong() bool { return cmp.Or(f.NameError, f.ScopeError, f.RateError) != "" }
+
+// expiry returns when a key expires whose form has the given choice; zero: never.
+func expiry(choice string) time.Time {
+	life, ok := expiries[choice]
+	if !ok {
+		life = expiries["30"]
+	}
+	if life == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(life)
+}
+
+func (d *Dashboard) createKey(v *visit) error {
+	f, scopes, rate := readKey(v.r)
+	if f.Wrong() {
 		return d.showKeys(v, http.StatusUnprocessableEntity, keysPage{Form: f, Open: true})
 	}
-	raw, key, err := d.cfg.Accounts.Keys().Create(v.r.Context(), n)
+	raw, key, err := d.cfg.Accounts.Keys().Create(v.r.Context(), auth.NewKey{Name: f.Name, Account: v.owner(), Expires: expiry(f.Expires), Scopes: scopes, Rate: rate})
 	if err != nil {
 		return err
 	}
 	return d.showKeys(v, http.StatusOK, keysPage{Raw: raw, New: key, Form: keyForm{Scopes: []string{"upload", "operate", "read"}}})
+}
+
+// A keyPage shows one key.
+type keyPage struct {
+	*account.Key
+	State  string // "" if the key is valid
+	Form   keyForm
+	Scopes []scopeChoice
+	Latest []*operationRow // operations of the key
+}
+
+// ownKey returns the key in the path of a request.
+func (d *Dashboard) ownKey(v *visit) (*account.Key, error) {
+	k, err := d.cfg.Accounts.Keys().Get(v.r.Context(), v.r.PathValue("id"))
+	if err == nil && k.Account != v.owner() {
+		err = fs.ErrNotExist
+	}
+	return k, err
+}
+
+func (d *Dashboard) key(v *visit) error {
+	k, err := d.ownKey(v)
+	if err != nil {
+		return err
+	}
+	f := keyForm{Name: k.Name, Scopes: scopesOf(k.Scopes), Expires: "keep"}
+	if k.Rate > 0 {
+		f.Rate = strconv.FormatFloat(k.Rate, 'g', -1, 64)
+	}
+	return d.showKey(v, http.StatusOK, k, f)
+}
+
+func (d *Dashboard) showKey(v *visit, code int, k *account.Key, f keyForm) error {
+	b := keyPage{Key: k, Form: f, Scopes: scopeChoices}
+	if now := time.Now(); !k.Revoked.IsZero() {
+		b.State = "Revoked"
+	} else if !k.Valid(now) {
+		b.State = "Expired"
+	}
+	found, err := d.cfg.Service.Operations().History(v.r.Context(), status.HistoryQuery{Owner: v.owner(), Key: k.ID, Limit: 8})
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	for _, op := range found.Operations {
+		b.Latest = append(b.Latest, row(op))
+	}
+	return d.render(v, code, page{Template: "key", Title: k.Name, Nav: "keys", Body: b})
+}
+
+func (d *Dashboard) updateKey(v *visit) error {
+	k, err := d.ownKey(v)
+	if err != nil {
+		return err
+	}
+	f, scopes, rate := readKey(v.r)
+	if f.Wrong() {
+		return d.showKey(v, http.StatusUnprocessableEntity, k, f)
+	}
+	c := auth.KeyChange{Name: &f.Name, Scopes: &scopes}
+	if f.Rate != "" || k.Rate > 0 { // the form does not show that a key has no limit
+		c.Rate = &rate
+	}
+	if f.Expires != "keep" {
+		at := expiry(f.Expires)
+		c.Expires = &at
+	}
+	if _, err := d.cfg.Accounts.Keys().Update(v.r.Context(), k.ID, c); err != nil {
+		return err
+	}
+	return d.done(v, "key-saved", "keys/"+url.PathEscape(k.ID))
+}
+
+// overlaps are how long a key that is rolled stays valid, by the choice in the form.
+var overlaps = map[string]time.Duration{"0": 0, "1": time.Hour, "24": 24 * time.Hour, "168": 7 * 24 * time.Hour}
+
+// rollKey replaces a key by a new one with the same name, permissions, rate and lifetime. The old
+// key stays valid for a while, so that programs can change over.
+func (d *Dashboard) rollKey(v *visit) error {
+	k, err := d.ownKey(v)
+	if err != nil {
+		return err
+	}
+	overlap, ok := overlaps[v.r.FormValue("overlap")]
+	now := time.Now()
+	if !ok || !k.Valid(now) {
+		return fs.ErrNotExist
+	}
+	scopes, err := httpapi.ParseScope(k.Scopes)
+	if err != nil {
+		return err
+	}
+	n := auth.NewKey{Name: k.Name, Account: k.Account, Scopes: scopes, Rate: httpapi.Rate{PerSecond: k.Rate, Burst: k.Burst}}
+	if !k.Expires.IsZero() {
+		n.Expires = now.Add(k.Expires.Sub(k.Created))
+	}
+	raw, fresh, err := d.cfg.Accounts.Keys().Create(v.r.Context(), n)
+	if err != nil {
+		return err
+	}
+	if overlap == 0 {
+		err = d.cfg.Accounts.Keys().Revoke(v.r.Context(), k.ID)
+	} else if end := now.Add(overlap); k.Expires.IsZero() || end.Before(k.Expires) {
+		_, err = d.cfg.Accounts.Keys().Update(v.r.Context(), k.ID, auth.KeyChange{Expires: &end})
+	}
+	if err != nil {
+		return err
+	}
+	return d.showKeys(v, http.StatusOK, keysPage{Raw: raw, New: fresh, Rolled: true, Form: keyForm{Scopes: []string{"upload", "operate", "read"}}})
 }
 
 func (d *Dashboard) revokeKey(v *visit) error {

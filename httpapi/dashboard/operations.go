@@ -1,7 +1,11 @@
 package dashboard
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,50 +13,18 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/status"
 )
-
-const operationsPerPage = 25
-
-type operationsPage struct {
-	State  status.State
-	States []status.State
-	Rows   []*operationRow
-	Older  string // address of the next page
-	First  bool   // this is the first page
-}
-
-func (d *Dashboard) operations(v *visit) error {
-	q := v.r.URL.Query()
-	b := operationsPage{State: status.State(q.Get("status")), States: []status.State{status.Queued, status.Running, status.Completed, status.Failed}}
-	switch b.State {
-	case "", status.Queued, status.Running, status.Completed, status.Failed:
-	default:
-		b.State = ""
-	}
-	before := q.Get("before")
-	b.First = before == ""
-	for op, err := range d.cfg.Service.Operations().List(v.r.Context(), status.Query{Owner: v.owner(), State: b.State, Before: before, Limit: operationsPerPage + 1}) {
-		if err != nil {
-			return err
-		}
-		if len(b.Rows) == operationsPerPage {
-			older := url.Values{"before": {b.Rows[operationsPerPage-1].ID}}
-			if b.State != "" {
-				older.Set("status", string(b.State))
-			}
-			b.Older = "operations?" + older.Encode()
-			break
-		}
-		b.Rows = append(b.Rows, row(op))
-	}
-	return d.render(v, http.StatusOK, page{Template: "operations", Title: "Operations", Nav: "operations", Body: b})
-}
 
 type operationPage struct {
 	*operationRow
 	Parts     []part
 	StepParts []stepPart // nil for a single action
+	Asked     []askedStep
+	Key       string // name of the API key; "": the dashboard
+	Moments   []moment
+	More      int // moments that are left out
 }
 
 // A stepPart is a step of an operation.
@@ -184,7 +156,17 @@ func (d *Dashboard) operation(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := operationPage{operationRow: row(op), StepParts: stepParts(op)}
+	b := operationPage{operationRow: row(op), StepParts: stepParts(op), Asked: asked(op)}
+	b.Moments, b.More = timeline(op, v.who.Administrator)
+	if b.Key = op.Origin.Key; b.Key != "" {
+		key, err := d.cfg.Accounts.Keys().Get(v.r.Context(), b.Key)
+		switch {
+		case err == nil && key.Account == v.owner():
+			b.Key = key.Name
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
 	for i, it := range b.Items {
 		p := part{Item: it, N: i + 1, Waited: -1, Worked: -1}
 		if !it.Started.IsZero() {
@@ -197,6 +179,148 @@ func (d *Dashboard) operation(v *visit) error {
 		b.Parts = append(b.Parts, p)
 	}
 	return d.render(v, http.StatusOK, page{Template: "operation", Title: opTitle(b.Operation), Nav: "operations", Body: b})
+}
+
+// A parameter is one that a request had.
+type parameter struct {
+	Name, Value string
+	Secret      bool // the value is not kept
+}
+
+// An askedStep is what a request asked for in one step.
+type askedStep struct {
+	Action     string
+	Parameters []parameter
+}
+
+// asked returns what was asked for; nil if that is not known.
+func asked(op *status.Operation) (list []askedStep) {
+	if len(op.Asked) != max(1, len(op.Steps)) {
+		return nil
+	}
+	for i, a := range op.Asked {
+		step := askedStep{Action: op.Action}
+		if len(op.Steps) > 0 {
+			step.Action = op.Steps[i].Action
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.Parameters)) {
+			step.Parameters = append(step.Parameters, parameter{Name: name, Value: valueText(a.Parameters[name])})
+		}
+		for _, name := range a.Secret {
+			step.Parameters = append(step.Parameters, parameter{Name: name, Secret: true})
+		}
+		list = append(list, step)
+	}
+	return list
+}
+
+// valueText returns a value of a JSON document for people.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "Yes"
+		}
+		return "No"
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// A moment is an entry of the timeline of an operation.
+type moment struct {
+	Time              time.Time
+	Icon, Class       string
+	Title, Text, Code string
+}
+
+// maxMoments bounds the timeline.
+const maxMoments = 60
+
+// timeline returns what happened to an operation, oldest first, and how many more entries there
+// are. The names of nodes are for administrators.
+func timeline(op *status.Operation, nodes bool) (list []moment, more int) {
+	for i, it := range op.Items {
+		name := ""
+		if first, _ := op.ItemsOf(0); i < len(first) && len(first) > 1 && len(it.Inputs) > 0 { // files between steps are not shown
+			name = it.Inputs[0].Name
+		}
+		where := func(a status.Attempt) string {
+			parts := []string{name, a.Engine}
+			if nodes {
+				parts = append(parts, a.Node)
+			}
+			return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+		}
+		label := func(what string) string {
+			if len(op.Steps) > 0 {
+				return fmt.Sprintf("Step %d: %s", op.StepOf(i)+1, strings.ToLower(what[:1])+what[1:])
+			}
+			return what
+		}
+		for n, a := range it.Attempts {
+			m := moment{Time: a.Ended, Icon: "check", Class: "ok", Title: label("Processed in " + tookText(a.Ended.Sub(a.Started))), Text: where(a), Code: a.Code}
+			switch {
+			case a.Code == "":
+			case n < len(it.Attempts)-1 || !it.State.Final():
+				m.Icon, m.Class, m.Title = "refresh", "warn", label(fmt.Sprintf("Attempt %d ended after %s", n+1, tookText(a.Ended.Sub(a.Started))))
+			case a.Code == status.CodeCancelled:
+				m.Icon, m.Class, m.Title = "ban", "", label("Cancelled after "+tookText(a.Ended.Sub(a.Started)))
+			default:
+				m.Icon, m.Class, m.Title = "x", "bad", label("Failed after "+tookText(a.Ended.Sub(a.Started)))
+			}
+			list = append(list, moment{Time: a.Started, Icon: "play", Class: "run", Title: label("Started"), Text: name}, m)
+		}
+		if it.State == status.Running {
+			list = append(list, moment{Time: it.Started, Icon: "play", Class: "run", Title: label("Started"), Text: name})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y moment) int { return x.Time.Compare(y.Time) })
+	if more = max(0, len(list)-maxMoments); more > 0 {
+		list = list[:maxMoments]
+	}
+	return list, more
+}
+
+// Repeatable reports whether the operation can be submitted again without a secret.
+func (b operationPage) Repeatable() bool {
+	return len(b.Asked) > 0 && !slices.ContainsFunc(b.Asked, func(s askedStep) bool {
+		return slices.ContainsFunc(s.Parameters, func(p parameter) bool { return p.Secret })
+	})
+}
+
+// Changeable reports whether the try-it page can show what was asked for.
+func (b operationPage) Changeable() bool { return len(b.Asked) == 1 && len(b.Steps) == 0 }
+
+func (d *Dashboard) deleteOperation(v *visit) error {
+	id := v.r.PathValue("id")
+	err := d.cfg.Service.Forget(v.r.Context(), v.owner(), id)
+	if errors.Is(err, status.ErrNotFinal) {
+		d.fail(v, http.StatusConflict, "Still running", "Cancel the operation first, then delete it.")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(v, "deleted", "operations")
+}
+
+func (d *Dashboard) repeatOperation(v *visit) error {
+	op, err := d.cfg.Service.Again(v.r.Context(), v.owner(), v.r.PathValue("id"))
+	if err != nil {
+		p := httpapi.ProblemOf(err)
+		if p.Status >= 500 || p.Status == http.StatusNotFound {
+			return err
+		}
+		d.fail(v, p.Status, "Cannot run again", strings.ToUpper(p.Detail[:1])+p.Detail[1:]+".")
+		return nil
+	}
+	return d.done(v, "again", "operations/"+url.PathEscape(op.ID))
 }
 
 func (d *Dashboard) cancelOperation(v *visit) error {

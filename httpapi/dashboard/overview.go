@@ -24,13 +24,16 @@ type overview struct {
 	Latest []*operationRow
 	Fresh  bool // the account never had an operation
 	Server *serverCard
+	Week   *troubles
 }
 
 // An operationRow is an operation in a list, as its owner sees it.
 type operationRow struct {
 	*status.Operation
 	percent int
-	Done    int // final items
+	State   status.Condition // hides that of the operation
+	Foreign bool             // of another account: no names are shown
+	Done    int              // final items
 	Failed  int
 }
 
@@ -38,7 +41,7 @@ type operationRow struct {
 func (r *operationRow) Percent() int { return r.percent }
 
 func row(op *status.Operation) *operationRow {
-	r := &operationRow{Operation: op.Shown(), percent: op.Percent()}
+	r := &operationRow{Operation: op.Shown(), percent: op.Percent(), State: op.Condition()}
 	if len(op.Steps) > 0 {
 		var actions []string
 		for _, step := range op.Steps {
@@ -110,6 +113,9 @@ func (d *Dashboard) overview(v *visit) error {
 		if op.State.Final() && len(b.Latest) < 8 {
 			b.Latest = append(b.Latest, row(op))
 		}
+	}
+	if b.Week, err = d.troubles(ctx, v.owner()); err != nil {
+		return err
 	}
 	b.Fresh = len(b.Active) == 0 && len(b.Latest) == 0
 	if v.who.Administrator {
@@ -233,9 +239,9 @@ func (d *Dashboard) events(v *visit) error {
 	}
 	defer d.endStream(v.owner())
 	type activity struct {
-		ID       string       `json:"id"`
-		State    status.State `json:"state"`
-		Progress int          `json:"progress"`
+		ID       string           `json:"id"`
+		State    status.Condition `json:"state"`
+		Progress int              `json:"progress"`
 	}
 	ctx, cancel := context.WithCancel(v.r.Context())
 	defer cancel()

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -44,7 +45,7 @@ func loadPages(a *assets) (*pages, error) {
 	frame, err := template.New("frame").Funcs(template.FuncMap{
 		"asset": a.url, "icon": icon, "bytes": bytesText, "count": countText, "ago": ago, "stamp": stampText, "iso": iso,
 		"took": tookText, "ext": ext, "family": family, "percent": percent, "opTitle": opTitle, "actionName": actionName,
-		"short": short, "plural": plural, "stateText": stateText, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape,
+		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
@@ -252,24 +253,26 @@ func opTitle(op *status.Operation) string {
 	return actionName(op.Action) + " " + plural(len(files), "file", "files")
 }
 
-func stateText(s any) string {
-	switch t := fmt.Sprint(s); t {
-	case "queued":
-		return "Queued"
-	case "running":
-		return "Running"
-	case "completed":
-		return "Completed"
-	case "failed":
-		return "Failed"
-	case "pending":
-		return "Pending"
-	case "delivered":
-		return "Delivered"
-	default:
-		return t
-	}
+// states are the words and icons of states and conditions.
+var states = map[string]struct{ text, icon string }{
+	"queued":    {"Queued", "clock"},
+	"running":   {"Running", "play"},
+	"waiting":   {"Waiting for a resource", "pause"},
+	"completed": {"Completed", "check"},
+	"warnings":  {"Completed with warnings", "alert"},
+	"partial":   {"Partly failed", "half"},
+	"failed":    {"Failed", "x"},
+	"cancelled": {"Cancelled", "ban"},
+	"pending":   {"Pending", "clock"},
+	"delivered": {"Delivered", "check"},
 }
+
+func stateText(s any) string {
+	t := fmt.Sprint(s)
+	return cmp.Or(states[t].text, t)
+}
+
+func stateIcon(s any) string { return states[fmt.Sprint(s)].icon }
 
 // dict returns a map of names and values, for templates with several arguments.
 func dict(pairs ...any) (map[string]any, error) {

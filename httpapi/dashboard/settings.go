@@ -12,6 +12,8 @@ import (
 type settingsPage struct {
 	Password passwordForm
 	Sessions []sessionRow
+	SignIn   signInCard
+	Factor   factorCard
 }
 
 // A sessionRow is a session in the settings.
@@ -58,6 +60,12 @@ func (d *Dashboard) showSettings(v *visit, code int, b settingsPage) error {
 	current := d.cfg.Accounts.SessionID(v.token)
 	for _, s := range all {
 		b.Sessions = append(b.Sessions, sessionRow{s, s.ID == current})
+	}
+	if err := d.fillFactor(v, &b.Factor); err != nil {
+		return err
+	}
+	if err := d.fillSignIn(v, &b.SignIn); err != nil {
+		return err
 	}
 	return d.render(v, code, page{Template: "settings", Title: "Settings", Nav: "settings", Body: b})
 }

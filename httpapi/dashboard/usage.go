@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"bytes"
+	"encoding/csv"
 	"fmt"
 	"math"
 	"net/http"
@@ -32,6 +34,16 @@ type actionUse struct {
 	Averages time.Duration
 }
 
+// FailureRate returns the share of failed items.
+func (a actionUse) FailureRate() string {
+	switch rate := share(int64(a.Failed), int64(a.Items)); {
+	case a.Failed > 0 && rate == 0:
+		return "< 1 %"
+	default:
+		return strconv.Itoa(rate) + " %"
+	}
+}
+
 func (d *Dashboard) usage(v *visit) error {
 	b := usagePage{Days: 30, Choices: []int{7, 30, 90}}
 	if n, err := strconv.Atoi(v.r.URL.Query().Get("days")); err == nil && slices.Contains(b.Choices, n) {
@@ -51,6 +63,38 @@ func (d *Dashboard) usage(v *visit) error {
 	b.Actions, b.Total = byAction(all)
 	b.Charts = charts(all, from, b.Days)
 	return d.render(v, http.StatusOK, page{Template: "usage", Title: "Usage", Nav: "usage", Body: b})
+}
+
+// exportUsage answers GET …/usage.csv with the usage by day and action.
+func (d *Dashboard) exportUsage(v *visit) error {
+	days, err := strconv.Atoi(v.r.URL.Query().Get("days"))
+	if err != nil || days < 1 || days > 400 {
+		days = 90
+	}
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	owner := v.owner()
+	if of := v.r.URL.Query().Get("account"); of != "" && v.who.Administrator {
+		owner = of
+	}
+	all, err := d.cfg.Accounts.Usage(v.r.Context(), owner, today.AddDate(0, 0, 1-days), today)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	rows := [][]string{{"day", "action", "files", "failed", "bytes_in", "bytes_out", "engine_seconds"}}
+	for _, u := range all {
+		rows = append(rows, []string{u.Day.Format(time.DateOnly), cell(u.Action), strconv.Itoa(u.Items), strconv.Itoa(u.Failed),
+			strconv.FormatInt(u.BytesIn, 10), strconv.FormatInt(u.BytesOut, 10), strconv.FormatFloat(u.Work.Seconds(), 'f', 3, 64)})
+	}
+	if err := w.WriteAll(rows); err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="usage.csv"`)
+	v.w.Write(b.Bytes())
+	return nil
 }
 
 func byAction(all []account.Usage) (list []actionUse, total actionUse) {

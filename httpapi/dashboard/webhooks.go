@@ -9,16 +9,107 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
 
 type webhooksPage struct {
-	Hooks []*webhook.Endpoint
+	Hooks []hookRow
 	Form  hookForm
 	Types []eventType
 	Open  bool // the form is open at first
+}
+
+// healthOf is the number of deliveries that the list of webhooks shows for each.
+const healthOf = 20
+
+// A hookRow is a webhook in the list, with its latest deliveries, oldest first.
+type hookRow struct {
+	*webhook.Endpoint
+	Latest []*webhook.Delivery
+}
+
+// Health describes the latest deliveries.
+func (r hookRow) Health() string {
+	counts := make(map[string]int)
+	for _, one := range r.Latest {
+		counts[one.State]++
+	}
+	text := fmt.Sprintf("%d of %d delivered", counts[webhook.Delivered], len(r.Latest))
+	if n := counts[webhook.Pending]; n > 0 {
+		text += fmt.Sprintf(", %d pending", n)
+	}
+	return text
+}
+
+// A sample is an example of an event.
+type sample struct{ Name, Text string }
+
+// samples returns an example of each event, in the format of this server.
+func (d *Dashboard) samples() (list []sample) {
+	now := time.Now().UTC().Truncate(time.Second)
+	for _, t := range eventTypes {
+		it := status.Item{State: status.Completed, Progress: 1, Inputs: []status.File{{Key: "input-file-key", Name: "report.docx", Size: 48_213}},
+			Results: []status.File{{Key: "result-file-key", Name: "report.pdf", ContentType: "application/pdf", Size: 91_442, Expires: now.Add(24 * time.Hour)}}, Finished: now}
+		op := &status.Operation{ID: "main-task-id", Action: "convert", State: status.Completed, Notes: map[string]string{"order": "4711"}, Created: now.Add(-2 * time.Second), Finished: now}
+		if strings.HasSuffix(t.Name, "failed") {
+			it.State, it.Results, op.State = status.Failed, nil, status.Failed
+			it.Error = &status.Error{Code: "corrupt_input", Message: "the document is damaged"}
+		}
+		op.Items = []status.Item{it}
+		b, err := d.cfg.Service.Notification(t.Name, now, op)
+		if err == nil {
+			list = append(list, sample{t.Name, pretty(b)})
+		}
+	}
+	return list
+}
+
+// maxReplayed is the number of deliveries that one form sends again.
+const maxReplayed = 1000
+
+// replayPeriods are the choices for the age of failed deliveries to send again.
+var replayPeriods = map[string]time.Duration{"1": time.Hour, "24": 24 * time.Hour, "72": 72 * time.Hour, "all": 0}
+
+// replayFailed sends the failed deliveries of a webhook since a time again, and returns their number.
+func (d *Dashboard) replayFailed(v *visit, id string) (n int, err error) {
+	ctx := v.r.Context()
+	period, ok := replayPeriods[v.r.FormValue("period")]
+	if !ok {
+		return 0, fs.ErrNotExist
+	}
+	if _, err := d.cfg.Webhooks.Get(ctx, v.owner(), id); err != nil {
+		return 0, err
+	}
+	var list []*webhook.Delivery // all are read before one is changed
+	for before := ""; len(list) < maxReplayed; {
+		some, err := d.cfg.Webhooks.Deliveries(ctx, v.owner(), webhook.Query{Endpoint: id, State: webhook.Failed, Before: before, Limit: 100})
+		if err != nil {
+			return 0, err
+		}
+		for _, one := range some {
+			if period > 0 && time.Since(one.Created) > period {
+				some = nil
+				break
+			}
+			list = append(list, one)
+		}
+		if len(some) < 100 {
+			break
+		}
+		before = some[len(some)-1].ID
+	}
+	for _, one := range list {
+		if _, err := d.cfg.Webhooks.Replay(ctx, v.owner(), one.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // A hookForm holds the submitted values of the webhook form.
@@ -47,9 +138,17 @@ func (d *Dashboard) webhooks(v *visit) error {
 }
 
 func (d *Dashboard) showWebhooks(v *visit, code int, b webhooksPage) error {
-	var err error
-	if b.Hooks, err = d.cfg.Webhooks.List(v.r.Context(), v.owner()); err != nil {
+	hooks, err := d.cfg.Webhooks.List(v.r.Context(), v.owner())
+	if err != nil {
 		return err
+	}
+	for _, h := range hooks {
+		r := hookRow{Endpoint: h}
+		if r.Latest, err = d.cfg.Webhooks.Deliveries(v.r.Context(), v.owner(), webhook.Query{Endpoint: h.ID, Limit: healthOf}); err != nil {
+			return err
+		}
+		slices.Reverse(r.Latest)
+		b.Hooks = append(b.Hooks, r)
 	}
 	b.Types = eventTypes
 	b.Open = b.Open || len(b.Hooks) == 0
@@ -102,6 +201,7 @@ type webhookPage struct {
 	Deliveries []*webhook.Delivery
 	Older      string
 	First      bool
+	Samples    []sample
 }
 
 const deliveriesPerPage = 25
@@ -145,7 +245,7 @@ func (d *Dashboard) showWebhook(v *visit, code int, id string, b webhookPage) er
 		}
 		b.Older = "webhooks/" + url.PathEscape(id) + "?" + older.Encode()
 	}
-	b.Deliveries = list
+	b.Deliveries, b.Samples = list, d.samples()
 	return d.render(v, code, page{Template: "webhook", Title: "Webhook", Nav: "webhooks", Body: b})
 }
 
@@ -183,6 +283,12 @@ func (d *Dashboard) webhookAction(v *visit) error {
 			return err
 		}
 		return d.done(v, "hook-"+what+"d", to)
+	case "replay-failed":
+		n, err := d.replayFailed(v, id)
+		if err != nil {
+			return err
+		}
+		return d.done(v, fmt.Sprintf("replayed.%d.0", n), to)
 	case "delete":
 		if err := w.Delete(ctx, v.owner(), id); err != nil {
 			return err
@@ -197,6 +303,16 @@ type deliveryPage struct {
 	Hook     *webhook.Endpoint
 	Attempts []webhook.Attempt // newest first
 	Body     string
+}
+
+// Headers returns the headers of the latest attempt as text. The signature is not stored.
+func (b deliveryPage) Headers() string {
+	at := "the time of the attempt, in seconds"
+	if len(b.Attempts) > 0 {
+		at = strconv.FormatInt(b.Attempts[0].At.Unix(), 10)
+	}
+	return "Content-Type: application/json\nUser-Agent: Filewright-Webhook\nwebhook-id: " + b.ID + "\nwebhook-timestamp: " + at +
+		"\nwebhook-signature: v1,<HMAC-SHA256 of ID, timestamp and body>"
 }
 
 func (d *Dashboard) delivery(v *visit) error {

@@ -40,6 +40,9 @@ type call struct {
 	form  form
 	keys  []string // of all files, to be deleted
 	body  any      // the response in JSON of a route without results
+
+	output string   // the name that the client wants for the result, or ""
+	later  *running // nil: the client waits for the response
 }
 
 // serve returns the handler of a route.
@@ -50,7 +53,7 @@ func (g *Routes) serve(h handler) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), g.cfg.Timeout)
 		defer cancel()
 		who, _ := httpapi.PrincipalOf(ctx)
-		c := &call{Routes: g, r: r, ctx: ctx, owner: who.Account, trace: traceOf(r)}
+		c := &call{Routes: g, r: r, ctx: ctx, owner: who.Account, trace: traceOf(r), output: cleanName(unescape(r.Header.Get(outputHeader)))}
 		w.Header().Set(traceHeader, c.trace)
 		remove := c.remove
 		defer func() { remove() }()
@@ -65,7 +68,7 @@ func (g *Routes) serve(h handler) http.HandlerFunc {
 			err = c.fetchFiles()
 		}
 		if err == nil && to != nil {
-			if err = c.later(h, to); err == nil {
+			if err = c.accept(to, w.Header().Get("X-Request-Id")); err == nil {
 				remove = func() {}
 				w.WriteHeader(http.StatusNoContent)
 				return
@@ -153,7 +156,8 @@ func (c *call) run(steps ...step) ([]product, error) {
 		for i, d := range s.inputs {
 			keys[i] = d.key
 		}
-		if op, err = c.svc.Submit(c.r, httpapi.Submission{Action: s.action, FileKeys: keys, Parameters: s.params, Notes: map[string]string{"gotenberg_trace": c.trace}}); err != nil {
+		sub := httpapi.Submission{Action: s.action, FileKeys: keys, Parameters: s.params, Notes: map[string]string{"gotenberg_trace": c.trace}, Key: c.later.next()}
+		if op, err = c.svc.Submit(c.r, sub); err != nil {
 			break
 		}
 		ops = append(ops, op)
@@ -163,7 +167,7 @@ func (c *call) run(steps ...step) ([]product, error) {
 		if err == nil {
 			out[i], err = c.wait(op, steps[i].inputs)
 		}
-		if err != nil {
+		if err != nil && !c.continues(err) {
 			c.abandon(op)
 		}
 	}
@@ -179,7 +183,7 @@ func (c *call) wait(op *status.Operation, inputs []doc) (out product, err error)
 			return out, err
 		}
 		if !op.State.Final() && c.ctx.Err() == nil && time.Since(start) < most/2 {
-			return out, refuse(http.StatusServiceUnavailable, "The service is shutting down")
+			return out, errStopping
 		}
 	}
 	for i, it := range op.Items {
@@ -273,17 +277,17 @@ func (c *call) read(key string, limit int64) ([]byte, error) {
 // remove deletes all files of the request.
 func (c *call) remove() { c.svc.Discard(c.r, c.owner, c.keys) }
 
-// An output is the file of a response.
-type output struct {
+// A body is the file of a response.
+type body struct {
 	io.Reader
 	io.Closer
 	name, contentType string
 	size              int64
 }
 
-// output opens the file of the response: the only result, or an archive of all results.
-func (c *call) output(docs []doc) (*output, error) {
-	wanted := c.wanted()
+// open opens the file of the response: the only result, or an archive of all results.
+func (c *call) open(docs []doc) (*body, error) {
+	wanted := c.output
 	if len(docs) == 1 {
 		f, obj, err := c.svc.Uploads().Open(c.ctx, c.owner, docs[0].key)
 		if err != nil {
@@ -293,7 +297,7 @@ func (c *call) output(docs []doc) (*output, error) {
 		if wanted != "" {
 			name = wanted + ext
 		}
-		return &output{io.NewSectionReader(obj, 0, f.Size), obj, name, contentType(ext), f.Size}, nil
+		return &body{io.NewSectionReader(obj, 0, f.Size), obj, name, contentType(ext), f.Size}, nil
 	}
 	var names zipstream.Namer
 	var list []zipstream.File
@@ -314,7 +318,7 @@ func (c *call) output(docs []doc) (*output, error) {
 		return nil, err
 	}
 	wanted = cmp.Or(wanted, c.trace)
-	return &output{a, a, wanted + ".zip", "application/zip", a.Size()}, nil
+	return &body{a, a, wanted + ".zip", "application/zip", a.Size()}, nil
 }
 
 // unescape returns a header value without percent encoding, which clients use for names that are not
@@ -343,7 +347,7 @@ func contentType(ext string) string {
 
 // send answers with the results.
 func (c *call) send(w http.ResponseWriter, docs []doc) error {
-	o, err := c.output(docs)
+	o, err := c.open(docs)
 	if err != nil {
 		return err
 	}

@@ -379,14 +379,8 @@ func screenshot(of kind) handler {
 
 // base returns the name of results without a name of their own, without an extension.
 func (c *call) base() string {
-	if name := c.wanted(); name != "" {
-		return name
-	}
-	return c.trace
+	return cmp.Or(c.output, c.trace)
 }
-
-// wanted returns the name that the client wants, or "".
-func (c *call) wanted() string { return cleanName(unescape(c.r.Header.Get(outputHeader))) }
 
 // page stores the page with its files in it.
 func (c *call) page(p *page, from source) (doc, error) {

@@ -126,6 +126,7 @@ func (c *call) store(name, contentType string, body io.Reader, size int64) (*upl
 		return nil, err
 	}
 	c.keys = append(c.keys, f.Key)
+	c.later.note(c.keys)
 	return f, nil
 }
 

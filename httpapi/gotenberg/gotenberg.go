@@ -1,12 +1,15 @@
 // Package gotenberg serves the routes of Gotenberg (https://gotenberg.dev), so that its clients can
 // use this service: they change the host name and go on. It is an extension of the service.
 //
-//	g := gotenberg.New(gotenberg.Config{})
+//	g, err := gotenberg.New(gotenberg.Config{})
+//	...
 //	svc, err := httpapi.New(httpapi.Config{
 //		Actions:    actions,
 //		Auth:       gotenberg.Auth(httpapi.StaticKeys(key), nil),
 //		Extensions: []func(*httpapi.Service) httpapi.Extension{g.Extension},
 //	})
+//	...
+//	go g.Run(ctx) // sends webhooks
 //	http.ListenAndServe("127.0.0.1:3000", g.Handler(svc))
 //
 // The files of a form are uploads, and each step of a request is an operation: quotas, limits,
@@ -20,6 +23,7 @@ package gotenberg
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -27,6 +31,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/seal"
+	"github.com/filewright/filewright/status/transfer"
 )
 
 // Config configures the routes. The zero value is usable.
@@ -38,6 +44,20 @@ type Config struct {
 	// addresses that clients may not reach, as webhook.NewTransport does. nil: there are none.
 	Outbound http.RoundTripper
 
+	// Webhooks keeps the accepted requests whose results go to webhooks. nil: in memory, so they end with
+	// the process.
+	Webhooks transfer.Store
+
+	// Secrets encrypt accepted requests in the store: the first encrypts, all decrypt. Each has at least
+	// 16 bytes. nil: one random secret, so accepted requests fail after a restart.
+	Secrets [][]byte
+
+	// Exclusive declares that no other process works on the store: the requests of an earlier process
+	// continue at once. Otherwise they continue when no process has renewed its claim for Lease (0: 30
+	// seconds).
+	Exclusive bool
+	Lease     time.Duration
+
 	// Refused matches the errors of Outbound for addresses that it refuses. nil: they look like others.
 	Refused error
 
@@ -48,6 +68,8 @@ type Config struct {
 
 	// Version is what GET /version returns. "": Version.
 	Version string
+
+	Log *slog.Logger // of the work for webhooks; nil discards
 }
 
 // Version is the version of Gotenberg whose wire format the package follows.
@@ -59,28 +81,21 @@ type Routes struct {
 	svc     *httpapi.Service
 	bundles chan struct{} // held while a page and its assets are in memory
 
-	webhooks atomic.Int64 // requests whose results go to webhooks
+	handlers map[string]handler // by path
+	runner   *transfer.Runner   // works for webhooks
+	sealer   seal.Sealer
+	stopping atomic.Bool // the process ends; what is accepted continues later
 }
 
-// New returns the routes. They work once Extension has been called.
-func New(c Config) *Routes {
+// New checks c. The routes work once Extension has been called.
+func New(c Config) (*Routes, error) {
 	c.Timeout, c.LoadTime, c.Version = cmp.Or(c.Timeout, 10*time.Minute), cmp.Or(c.LoadTime, 30*time.Second), cmp.Or(c.Version, Version)
-	return &Routes{cfg: c, bundles: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
-}
-
-// prefix is the path prefix of all routes with files.
-const prefix = "/forms/"
-
-const versionPath = "/version"
-
-// ours reports whether a path is one of the routes.
-func ours(path string) bool { return strings.HasPrefix(path, prefix) || path == versionPath }
-
-// Extension is a function for httpapi.Config.Extensions.
-func (g *Routes) Extension(svc *httpapi.Service) httpapi.Extension {
-	g.svc = svc
-	var e httpapi.Extension
-	for path, h := range map[string]handler{
+	if c.Webhooks == nil {
+		c.Webhooks = new(transfer.MemStore)
+	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	g := &Routes{cfg: c, bundles: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+	g.handlers = map[string]handler{
 		"libreoffice/convert":          convertOffice,
 		"chromium/convert/html":        convertHTML,
 		"chromium/convert/markdown":    convertMarkdown,
@@ -102,7 +117,23 @@ func (g *Routes) Extension(svc *httpapi.Service) httpapi.Extension {
 		"pdfengines/stamp":             markPDF("stamp"),
 		"pdfengines/metadata/read":     readMetadata,
 		"pdfengines/metadata/write":    writeMetadata,
-	} {
+	}
+	return g, g.prepare()
+}
+
+// prefix is the path prefix of all routes with files.
+const prefix = "/forms/"
+
+const versionPath = "/version"
+
+// ours reports whether a path is one of the routes.
+func ours(path string) bool { return strings.HasPrefix(path, prefix) || path == versionPath }
+
+// Extension is a function for httpapi.Config.Extensions.
+func (g *Routes) Extension(svc *httpapi.Service) httpapi.Extension {
+	g.svc = svc
+	var e httpapi.Extension
+	for path, h := range g.handlers {
 		e.Routes = append(e.Routes, httpapi.Route{
 			Method: http.MethodPost, Path: prefix + path, Handler: g.serve(h),
 			Scope: httpapi.ScopeUpload | httpapi.ScopeOperate | httpapi.ScopeRead,

@@ -94,7 +94,8 @@ func serve(t *testing.T, cfg gotenberg.Config, open bool) *server {
 	if open {
 		account = func(context.Context) (httpapi.Principal, error) { return httpapi.Principal{Account: "local"}, nil }
 	}
-	g := gotenberg.New(cfg)
+	g, err := gotenberg.New(cfg)
+	systest.NoError(t, err)
 	tools := pdfops.Tools{}
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{
@@ -107,6 +108,7 @@ func serve(t *testing.T, cfg gotenberg.Config, open bool) *server {
 	})
 	systest.NoError(t, err)
 	systest.Start(t, svc.Run)
+	systest.Start(t, g.Run)
 	s := &server{httptest.NewServer(g.Handler(svc)), db}
 	t.Cleanup(s.Close)
 	return s
@@ -622,6 +624,14 @@ func TestWebhook(t *testing.T) {
 	r.Header.Set("Gotenberg-Webhook-Url", h.URL)
 	if resp, _ := systest.Send(t, r); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("webhooks are off: status %d", resp.StatusCode)
+	}
+}
+
+// A secret that is too short is refused.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	if _, err := gotenberg.New(gotenberg.Config{Secrets: [][]byte{[]byte("short")}}); err == nil {
+		t.Error("a short secret is accepted")
 	}
 }
 

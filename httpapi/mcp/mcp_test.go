@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/mcp"
+	"github.com/filewright/filewright/httpapi/remote"
 	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
@@ -337,14 +340,17 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func service(t *testing.T) (*httptest.Server, *memblob.Store) {
 	t.Helper()
 	store := memblob.New()
+	imports, err := remote.NewImports(remote.ImportConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	systest.NoError(t, err)
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: actions(), Auth: httpapi.StaticKeys("key-a", "key-b"), TempDir: t.TempDir(), Blobs: store,
-		Extensions: []func(*httpapi.Service) httpapi.Extension{mcp.New(mcp.Options{})},
+		Extensions: []func(*httpapi.Service) httpapi.Extension{imports.Extension, mcp.New(mcp.Options{Imports: true})},
 	})
 	systest.NoError(t, err)
 	srv := httptest.NewServer(svc)
 	t.Cleanup(srv.Close)
 	systest.Start(t, svc.Run)
+	systest.Start(t, imports.Run)
 	return srv, store
 }
 
@@ -402,6 +408,53 @@ func TestService(t *testing.T) {
 	text, _ = use(t, s, "upload", map[string]any{"name": "b.html", "base64": "?"}, true)
 	if !strings.Contains(text, "base64") {
 		t.Errorf("bad base64: %s", text)
+	}
+}
+
+// The tool import loads a file from a URL. Refused URLs and failures leave nothing, nor does a call that
+// is cancelled.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	srv, store := service(t)
+	began := make(chan struct{}, 1)
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/a.html":
+			io.WriteString(w, "hello "+r.Header.Get("X-Token"))
+		case "/hang.html":
+			began <- struct{}{}
+			<-r.Context().Done()
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(files.Close)
+	s := session(t, srv, "key-a", nil)
+	for _, c := range []struct{ url, want string }{
+		{"ftp://example.com/a.html", "http"},
+		{"http://127.0.0.2/a.html", "url_address"},
+		{files.URL + "/missing.html", "404"},
+		{"", "url"},
+	} {
+		if text, _ := use(t, s, "import", map[string]any{"url": c.url}, true); !strings.Contains(text, c.want) {
+			t.Errorf("%q: %q, expected %q in it", c.url, text, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-began; cancel() }()
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "import", Arguments: map[string]any{"url": files.URL + "/hang.html"}}); err == nil {
+		t.Error("the cancelled call succeeded")
+	}
+	systest.Until(t, "nothing is stored", func() bool {
+		for _, err := range store.List(context.Background(), "") {
+			systest.NoError(t, err)
+			return false
+		}
+		return true
+	})
+	key, _ := use(t, s, "import", map[string]any{"url": files.URL + "/a.html", "headers": map[string]any{"X-Token": "t"}}, false)
+	if text, _ := use(t, s, "read_document", map[string]any{"file": key}, false); !strings.Contains(text, "hello t") {
+		t.Errorf("document: %q", text)
 	}
 }
 

@@ -32,6 +32,9 @@ type Options struct {
 	// MaxBody limits the size in bytes of a request, and with it of files that an agent sends in a
 	// request (the tool upload); 0 means 8 MiB.
 	MaxBody int64
+
+	// Imports adds the tool import. The service must have the endpoint POST /import of package remote.
+	Imports bool
 }
 
 const (
@@ -99,6 +102,9 @@ func (e *endpoint) server(r *http.Request) *sdk.Server {
 		Files: serviceFiles, Resources: serviceResources,
 	})
 	b.addUpload(server)
+	if e.Imports {
+		b.addImport(server)
+	}
 	return server
 }
 
@@ -276,6 +282,30 @@ func (b *remote) addUpload(server *sdk.Server) {
 			return nil, nil, errors.New("send a name without a path, and either text or base64")
 		}
 		key, err := b.Upload(ctx, in.Name, strings.NewReader(content), int64(len(content)), nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return textResult(key), nil, nil
+	})
+}
+
+// addImport adds the tool that makes the service read a file from a URL.
+func (b *remote) addImport(server *sdk.Server) {
+	type input struct {
+		URL     string            `json:"url" jsonschema:"http or https URL of the file"`
+		Name    string            `json:"name,omitempty" jsonschema:"name of the file with its extension; without it the name is that of the response or of the URL"`
+		Headers map[string]string `json:"headers,omitempty" jsonschema:"headers of the request, such as Authorization"`
+	}
+	open := true
+	sdk.AddTool(server, &sdk.Tool{
+		Name:        "import",
+		Description: "Load a file from a public URL, store it, and return its file key, for the other tools. Redirects are followed.",
+		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(bool), OpenWorldHint: &open},
+	}, func(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, any, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(b.gone, cancel)()
+		key, err := b.Import(ctx, client.Import{URL: in.URL, FileName: in.Name, Headers: in.Headers})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -75,6 +75,18 @@ func (c *cache) put(op *status.Operation) {
 	}
 }
 
+// drop removes an operation.
+func (c *cache) drop(id string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[id]; e != nil {
+		c.remove(e)
+	}
+}
+
 // clear empties the cache.
 func (c *cache) clear() {
 	if c == nil {

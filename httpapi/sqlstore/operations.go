@@ -82,6 +82,10 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 	if err != nil {
 		return nil, err
 	}
+	asked, err := toJSON(fresh.Asked, len(fresh.Asked) == 0)
+	if err != nil {
+		return nil, err
+	}
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
 		if created, err = holder(ctx, t, op); err != nil || created != nil {
 			return err
@@ -92,10 +96,10 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return err
 		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
-				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id, steps)
-			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
+				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id, steps, asked, search)
+			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`,
 			op.ID, op.Owner, op.Action, op.Args, notes, len(op.Items),
-			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key), steps)
+			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key), steps, asked, status.SearchText(fresh))
 		if err != nil {
 			return err
 		}
@@ -168,20 +172,20 @@ func insertItems(ctx context.Context, t tx, op *status.Operation, first int, due
 	return nil
 }
 
-const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id, steps`
+const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id, steps, asked`
 
 func scanOperation(row scanner) (*status.Operation, error) {
 	var op status.Operation
-	var notes, key, request, keyID, steps sql.NullString
+	var notes, key, request, keyID, steps, asked sql.NullString
 	var created int64
 	var finished sql.NullInt64
 	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, (*flag)(&op.Cancelled),
-		&key, &op.Fingerprint, &created, &finished, &request, &keyID, &steps); err != nil {
+		&key, &op.Fingerprint, &created, &finished, &request, &keyID, &steps, &asked); err != nil {
 		return nil, err
 	}
 	op.Origin = status.Origin{Request: request.String, Key: keyID.String}
 	op.IdempotencyKey, op.Created, op.Finished = key.String, timeOf(created), timeOrZero(finished)
-	return &op, errors.Join(fromJSON(notes, &op.Notes), fromJSON(steps, &op.Steps))
+	return &op, errors.Join(fromJSON(notes, &op.Notes), fromJSON(steps, &op.Steps), fromJSON(asked, &op.Asked))
 }
 
 const selectOperation = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
@@ -196,20 +200,20 @@ func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, err
 	return op, err
 }
 
-const itemColumns = `queue, inputs, results, warnings, state, attempt, restarts, suspicions, token, clean, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms`
+const itemColumns = `queue, inputs, results, warnings, state, attempt, restarts, suspicions, token, clean, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms, attempts`
 
 func scanItem(row scanner) (it status.Item, err error) {
-	var inputs, results, warnings, reason, failure sql.NullString
+	var inputs, results, warnings, reason, failure, attempts sql.NullString
 	var since, started, finished sql.NullInt64
 	if err := row.Scan(&it.Queue, &inputs, &results, &warnings, &it.State, &it.Attempt, &it.Restarts, &it.Suspicions, &it.Claims, &it.Clean, &it.Progress,
-		&reason, &since, &failure, &started, &finished); err != nil {
+		&reason, &since, &failure, &started, &finished, &attempts); err != nil {
 		return it, err
 	}
 	if reason.Valid {
 		it.Waiting = &status.Waiting{Reason: reason.String, Since: timeOrZero(since)}
 	}
 	it.Started, it.Finished = timeOrZero(started), timeOrZero(finished)
-	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(warnings, &it.Warnings), fromJSON(failure, &it.Error))
+	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(warnings, &it.Warnings), fromJSON(failure, &it.Error), fromJSON(attempts, &it.Attempts))
 }
 
 const selectItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1 ORDER BY idx`
@@ -710,6 +714,10 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 	if err != nil {
 		return err
 	}
+	attempts, err := toJSON(it.Attempts, len(it.Attempts) == 0)
+	if err != nil {
+		return err
+	}
 	dueMS := int64(0)
 	if !due.IsZero() {
 		dueMS = millis(due)
@@ -720,10 +728,10 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 		reason, since = sql.NullString{String: w.Reason, Valid: true}, millisOrNull(w.Since)
 	}
 	return t.change(ctx, status.ErrLost, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
-			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14, clean = $15, warnings = $16
+			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14, clean = $15, warnings = $16, attempts = $17
 		WHERE operation = $8 AND idx = $9 AND state = $10 AND ($11 = 0 OR token = $11)`,
 		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index, string(was), token,
-		it.Suspicions, reason, since, it.Clean, warnings)
+		it.Suspicions, reason, since, it.Clean, warnings, attempts)
 }
 
 // settle counts items that have become final and updates the operation's state like
@@ -743,7 +751,13 @@ func settle(ctx context.Context, t tx, op *status.Operation, ended, completed in
 			state = CASE WHEN open_items > $1 THEN 'running'
 				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN 'completed' ELSE 'failed' END,
 			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE CAST($3 AS bigint) END,
-			args = CASE WHEN open_items > $1 THEN args ELSE NULL END
+			args = CASE WHEN open_items > $1 THEN args ELSE NULL END,
+			condition = CASE WHEN open_items > $1 THEN NULL
+				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN CASE
+					WHEN EXISTS (SELECT 1 FROM items WHERE operation = $4 AND state = 'failed') THEN 'partial'
+					WHEN EXISTS (SELECT 1 FROM items WHERE operation = $4 AND warnings IS NOT NULL) THEN 'warnings'
+					ELSE 'completed' END
+				WHEN cancelled <> 0 THEN 'cancelled' ELSE 'failed' END
 		WHERE id = $4 RETURNING state, finished_ms`, ended, completed, millis(now), op.ID)
 }
 

@@ -56,6 +56,7 @@ type itemData struct {
 	Waiting    *status.Waiting  `json:"-"` // a final item has none
 	Warnings   []status.Warning `json:"warnings,omitempty"`
 	Error      *status.Error    `json:"error,omitempty"`
+	Attempts   []status.Attempt `json:"-"`
 	Started    time.Time        `json:"started,omitzero"`
 	Finished   time.Time        `json:"finished,omitzero"`
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-const sessionColumns = `token, account, created_ms, seen_ms, address, agent`
+const sessionColumns = `token, account, created_ms, seen_ms, address, agent, method`
 
 func scanSession(row scanner) (*account.Session, error) {
 	var n account.Session
 	var token []byte
 	var created, seen int64
-	err := row.Scan(&token, &n.Account, &created, &seen, &n.Address, &n.Agent)
+	err := row.Scan(&token, &n.Account, &created, &seen, &n.Address, &n.Agent, &n.Method)
 	copy(n.Token[:], token)
 	n.Created, n.Seen = timeOf(created), timeOf(seen)
 	return &n, err
@@ -38,8 +38,8 @@ func (s *Sessions) Create(ctx context.Context, n *account.Session, password stri
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, `INSERT INTO sessions (`+sessionColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`,
-			n.Token[:], n.Account, millis(n.Created), millis(n.Seen), n.Address, n.Agent)
+		_, err = t.exec(ctx, `INSERT INTO sessions (`+sessionColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			n.Token[:], n.Account, millis(n.Created), millis(n.Seen), n.Address, n.Agent, n.Method)
 		return err
 	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -406,5 +407,115 @@ func TestWalk(t *testing.T) {
 	}
 	if tasks := plan(cells, got, "", "", 1, 0); len(tasks) != 1 || filepath.Base(tasks[0].path) != "e.pdf" {
 		t.Errorf("the tasks for one file are %+v", tasks)
+	}
+}
+
+// The judges of single actions reject results that are valid files with other content.
+func TestJudgesOfActions(t *testing.T) {
+	t.Parallel()
+	read := func(f format.Format) []byte { return content(t, specimen.Of(t, f)) }
+	paper, sound := read(format.PDF), read(format.MP3)
+	for _, tt := range []struct {
+		action, from, to string
+		in, result       []byte
+		wrong            string // part of the objection
+	}{
+		{"split", "pdf", "pdf", paper, paper, ""},
+		{"split", "pdf", "pdf", paper, blankPage(), "pages"},
+		{"metadata", "mp3", "mp3", sound, sound, "title"},
+		{"inspect", "pdf", "json", paper, []byte(`{"pdf":{"pages":77}}`), "77 pages"},
+		{"inspect", "png", "json", read(format.PNG), []byte(`{"picture":{"width":1,"height":3}}`), "1 × 3"},
+		{"inspect", "mp3", "json", sound, []byte(`{"media":{"duration":7000}}`), "7000.0 s"},
+		{"inspect", "mp3", "json", sound, []byte(`[]`), "no report"},
+		{"fill_form", "pdf", "pdf", paper, paper, "value"},
+		{"extract", "gz", "txt", gzipped(t, "text"), []byte("text"), ""},
+		{"extract", "gz", "txt", gzipped(t, "text"), []byte("texts"), "b.txt is not"},
+		{"extract", "tar", "txt", read(format.TAR), []byte("other"), "b.txt is not"},
+	} {
+		t.Run(tt.action+" "+tt.from+" "+tt.wrong, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t, map[string][]byte{"a." + tt.from: tt.in, "b." + tt.to: tt.result})
+			a := fileops.Func(fileops.Spec{Name: tt.action, Engine: "fake", Summary: "Fakes.", Accepts: []fileops.Accept{{Formats: []format.Format{format.Parse("a." + tt.from)}}}}, nil)
+			tasks := plan(matrix.Cells([]fileops.Action{a}), []string{filepath.Join(dir, "a."+tt.from)}, "compress,"+tt.action, "same", 0, 0)
+			j := &judges{profile: filepath.Join(dir, "profile")}
+			v, err := j.judge(t.Context(), tasks[0], []string{filepath.Join(dir, "b."+tt.to)}, filepath.Join(dir, "judge"))
+			if err != nil || (v.Wrong == "") != (tt.wrong == "") || !strings.Contains(v.Wrong, tt.wrong) {
+				t.Errorf("%+v, %v, want an objection with %q", v, err, tt.wrong)
+			}
+		})
+	}
+}
+
+// The page that rotate turned and the first page of an extract are compared with those of the input.
+func TestJudgesOfPages(t *testing.T) {
+	t.Parallel()
+	paper := content(t, specimen.Of(t, format.PDF))
+	dir := folder(t, map[string][]byte{"a.pdf": paper, "blank.pdf": blankPage()})
+	original := filepath.Join(dir, "a.pdf")
+	for _, tt := range []struct {
+		action, value string
+		args          []string // of qpdf
+		kept          bool
+	}{
+		{"rotate", "", []string{"--rotate=+90"}, true},
+		{"rotate", "", []string{"--rotate=+180"}, false},
+		{"extract_pages", "", []string{"--pages", original, "1", "--"}, true},
+		{"convert", "pdf", []string{"--pages", filepath.Join(dir, "blank.pdf"), "1", "--"}, false},
+	} {
+		out := filepath.Join(dir, tt.action+".pdf")
+		if _, err := tool(t.Context(), "qpdf", append(append([]string{original}, tt.args...), out)...); err != nil {
+			t.Fatal(err)
+		}
+		var v Verdict
+		c := task{original, matrix.Cell{Action: tt.action, From: format.PDF, Value: tt.value}}
+		if done, err := ofAction(t.Context(), c, []string{out}, dir, &v); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		if (*v.Score >= 8) != tt.kept {
+			t.Errorf("%s %v: score %.1f", tt.action, tt.args, *v.Score)
+		}
+	}
+}
+
+// fill_form needs the name of a field.
+func TestTextField(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(folder(t, map[string][]byte{"a.pdf": content(t, specimen.Of(t, format.PDF))}), "a.pdf")
+	if got := textField(t.Context(), path); got != "" {
+		t.Errorf("a PDF without fields has %q", got)
+	}
+}
+
+func gzipped(t *testing.T, s string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The target "same" leaves only conversions that keep the format.
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		action, value, actions, to string
+		want                       bool
+	}{
+		{"convert", "pdf", "", "", true},
+		{"convert", "pdf", "convert,split", "same", true},
+		{"convert", "docx", "convert,split", "same", false},
+		{"convert", "docx", "", "docx", true},
+		{"split", "", "convert,split", "same", true},
+		{"rotate", "", "convert,split", "", false},
+	} {
+		c := matrix.Cell{Action: tt.action, From: format.PDF, Param: "convert_to", Value: tt.value}
+		if got := wanted(c, tt.actions, tt.to); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
 	}
 }

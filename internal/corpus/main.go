@@ -46,8 +46,8 @@ func run(ctx context.Context, args []string, out io.Writer) (worse bool, err err
 		fs.PrintDefaults()
 	}
 	var (
-		action   = fs.String("action", "", "run only this `action`; empty: every action")
-		to       = fs.String("to", "", "run only this target `format` or compression level; empty: each")
+		action   = fs.String("action", "", "run only these `actions`, separated by commas; empty: every action")
+		to       = fs.String("to", "", "run only this target `format` or compression level, same for conversions that keep the format; empty: each")
 		baseline = fs.String("baseline", "", "compare with the outcomes in this JSON `file`")
 		store    = fs.String("json", "", "write the outcomes to this JSON `file`")
 		sample   = fs.Int("sample", 0, "run `N` of the files that take part, spread evenly over the folder; 0: all")

@@ -80,7 +80,7 @@ func plan(cells []matrix.Cell, files []string, action, to string, sample, each i
 	tasks := make(map[string][]task)
 	for _, path := range files {
 		for _, c := range cells {
-			if c.From == format.Parse(path) && (action == "" || c.Action == action) && (to == "" || c.Value == to) {
+			if c.From == format.Parse(path) && wanted(c, action, to) {
 				tasks[path] = append(tasks[path], task{path, c})
 			}
 		}
@@ -100,6 +100,18 @@ func plan(cells []matrix.Cell, files []string, action, to string, sample, each i
 		}
 	}
 	return out
+}
+
+// wanted reports whether a cell has one of the actions, which are separated by commas, and the
+// target or level. Empty strings admit all. The target "same" restricts only convert.
+func wanted(c matrix.Cell, actions, to string) bool {
+	switch {
+	case actions != "" && !slices.Contains(strings.Split(actions, ","), c.Action):
+		return false
+	case to == "same":
+		return c.Action != "convert" || c.Target() == c.From
+	}
+	return to == "" || c.Value == to
 }
 
 // A runner runs tasks.
@@ -182,11 +194,23 @@ func arguments(c matrix.Cell) fileops.Args {
 		switch {
 		case p.Name == c.Param:
 			args[p.Name] = c.Value
-		case p.Required, len(c.Changes) > 0 && p.Name == c.Changes[0]:
+		case p.Required, p.Name == change(c.Changes):
 			args[p.Name] = value(p)
 		}
 	}
 	return args
+}
+
+// change returns the parameter that changes a file which keeps its format, "" if there is none: one
+// for which the engine decodes the file, rather than one that drops metadata.
+func change(names []string) string {
+	if slices.Contains(names, "width") {
+		return "width"
+	}
+	if len(names) > 0 {
+		return names[0]
+	}
+	return ""
 }
 
 // value returns a value of a parameter that is not its default.
@@ -195,9 +219,11 @@ func value(p fileops.Param) any {
 	case len(p.Enum) > 0:
 		return slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == fmt.Sprint(p.Default) })[0]
 	case p.Type == fileops.Object:
-		return map[string]any{"title": "A title"}
+		return map[string]any{"title": title}
 	case p.Secret:
 		return password
+	case p.Name == "width":
+		return 320
 	case p.Name == "pages":
 		return "1"
 	case p.Name == "outline":
@@ -209,7 +235,7 @@ func value(p fileops.Param) any {
 	case p.Type == fileops.Integer, p.Type == fileops.Number:
 		return p.Min
 	default:
-		return "Draft"
+		return draft
 	}
 }
 
@@ -229,7 +255,13 @@ func (r *runner) one(ctx context.Context, j *judges, t task) (Outcome, error) {
 	if t.cell.Spec.Joint {
 		in = append(in, fileops.Path(t.path))
 	}
-	action, params, err := r.registry.Resolve(t.cell.Action, formats(in), arguments(t.cell))
+	args := arguments(t.cell)
+	if t.cell.Action == "fill_form" {
+		if name := textField(ctx, t.path); name != "" {
+			args["fields"] = map[string]any{name: draft}
+		}
+	}
+	action, params, err := r.registry.Resolve(t.cell.Action, formats(in), args)
 	if err != nil {
 		return o, fmt.Errorf("%s %s: %w", t.cell.Action, o.File, err)
 	}

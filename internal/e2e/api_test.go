@@ -497,7 +497,7 @@ func TestFormatsAndHealth(t *testing.T) {
 		}
 	}
 	shared.want(t, 200, "", "GET", "/healthz", nil, "Authorization", "")
-	if r := shared.want(t, 200, "", "GET", "/readyz", nil, "Authorization", ""); r.str("status") != "ok" || r.body["checks"].(map[string]any)["database"] != "ok" {
+	if r := shared.ready(t, "Authorization", ""); r.str("status") != "ok" || r.body["checks"].(map[string]any)["database"] != "ok" {
 		t.Errorf("readyz: %s", r.raw)
 	}
 	m := string(shared.want(t, 200, "", "GET", "/metrics", nil, "Authorization", "").raw)

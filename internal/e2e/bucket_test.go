@@ -120,7 +120,7 @@ func TestBucket(t *testing.T) {
 	if err != nil {
 		t.Errorf("scratch: %v", err)
 	}
-	r := s.want(t, 200, "", "GET", "/readyz", nil)
+	r := s.ready(t)
 	if !strings.Contains(string(r.raw), `"bucket"`) {
 		t.Errorf("readyz says nothing about the bucket: %s", r.raw)
 	}

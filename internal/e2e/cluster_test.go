@@ -133,7 +133,7 @@ func TestCluster(t *testing.T) {
 		s.supports(t, false, "mp4", "compress") // no worker runs that family
 	}
 	workers[0].want(t, 200, "", "GET", "/healthz", nil)
-	workers[0].want(t, 200, "", "GET", "/readyz", nil)
+	workers[0].ready(t)
 	if r, err := workers[0].try(t.Context(), "GET", "/api/v1/operations", nil); err == nil && r.status != 404 {
 		t.Errorf("a worker answers a client with %d", r.status)
 	}

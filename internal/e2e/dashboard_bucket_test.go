@@ -215,7 +215,10 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	}
 	operation, link := attribute(tab, "#operation", "href"), attribute(tab, "#results a.button", "href")
 	tab.Go(s.url + operation)
-	tab.Wait(`document.querySelector("#results audio")?.readyState >= 1`)
+	tab.Click("#results a[data-preview=audio]")
+	tab.Wait(`document.querySelector("dialog[open] audio")?.readyState >= 1`)
+	tab.Click("dialog button")
+	tab.Wait(`!document.querySelector("dialog[open], dialog audio")`)
 	tab.Click("#results a.button")
 	mp3 := downloaded(t, got, "clip.mp3")
 	tab.NoProblems()

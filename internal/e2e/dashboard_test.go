@@ -219,11 +219,18 @@ func TestDashboard(t *testing.T) {
 	}
 	operation := attribute(tab, "#operation", "href")
 	tab.Go(s.url + operation)
-	tab.Wait(`document.querySelector("#summary .badge.completed") && document.querySelector("#results iframe")`)
+	tab.Wait(`document.querySelector("#summary .badge.completed") && document.querySelector("#results a[data-preview=pdf]")`)
 	tab.Accessible()
+	tab.Click("#results a[data-preview=pdf]")
+	tab.Wait(`document.querySelector("dialog[open] iframe")`)
+	tab.Accessible()
+	tab.Do(chromedp.KeyEvent(kb.Escape))
+	tab.Wait(`!document.querySelector("dialog[open], dialog iframe")`)
 	tab.NoProblems()
 
 	live(t, s, tab)
+	manyOperations(t, s, tab, filepath.Base(operation))
+	tryMore(t, s, tab, dir)
 	uploads(t, s, tab, dir)
 	hostileNames(t, s, tab, dir, raw)
 
@@ -281,6 +288,16 @@ func TestDashboard(t *testing.T) {
 	account := location(tab)
 
 	tour(t, s, tab, operation, account)
+
+	// Exact times are in the time zone of the reader.
+	tab.Size(1280, 860)
+	tab.Go(s.url + "/dashboard/settings")
+	tab.Wait(`document.querySelector("#timezone option[value='Asia/Tokyo']")`)
+	tab.Do(chromedp.SetValue("#timezone", "Asia/Tokyo", chromedp.ByQuery))
+	tab.Eval(`document.querySelector("#timezone").dispatchEvent(new Event("change"))`, nil)
+	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("#timezone-now").textContent)`)
+	tab.Go(s.url + "/dashboard/keys")
+	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("main time").title)`)
 
 	// A revoked key is refused.
 	tab.Size(1280, 860)
@@ -385,20 +402,128 @@ func live(t *testing.T, s *server, tab *browsertest.Tab) {
 		tab.Phone(360, 780)
 		shot(tab, "overview-phone")
 		tab.Size(1280, 860)
-		tab.Go(s.url + "/dashboard/operations")
-		shot(tab, "operations")
 	}
 	tab.Go(s.url + "/dashboard/operations/" + task)
 	tab.Wait(`document.querySelector("#overall").value > 0`)
 	tab.Click("#cancel summary")
 	tab.Accessible()
 	tab.Leave("#cancel .ask-box button")
-	tab.Wait(`document.querySelector("#summary .badge.failed") && document.querySelector("#files").textContent.includes("cancelled")`)
-	if n := count(tab, "#cancel details"); n != 0 {
+	tab.Wait(`document.querySelector("#summary .badge.cancelled") && document.querySelector("#files").textContent.includes("cancelled")`)
+	if n := count(tab, "#cancel form[action$=cancel]"); n != 0 {
 		t.Error("what is cancelled can be cancelled again")
 	}
 	tab.Go(s.url + "/dashboard/")
 	tab.Wait(`document.querySelectorAll("#active [data-operation]").length === 0`)
+	tab.NoProblems()
+}
+
+// manyOperations searches the list of operations, runs one again with changes, and changes several at
+// once. id is a finished conversion of report.docx.
+func manyOperations(t *testing.T, s *server, tab *browsertest.Tab, id string) {
+	t.Helper()
+	tab.Go(s.url + "/dashboard/operations/" + id)
+	tab.Leave(`a[href$="try?from=` + id + `"]`)
+	settled(tab)
+	tab.Wait(`document.querySelector("#files").textContent.includes("report.docx") && document.querySelector("#form input[value=pdf]").checked`)
+	choose(tab, "convert_to", "txt")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && document.querySelector("#results pre")?.textContent.includes("Harvest")`)
+	if operation := attribute(tab, "#operation", "href"); strings.HasSuffix(operation, id) {
+		t.Error("the changed operation is the old one")
+	}
+
+	tab.Go(s.url + "/dashboard/operations")
+	tab.Fill("input[name=q]", "REPORT")
+	tab.Leave(".filters-main button")
+	if where := location(tab); !strings.HasSuffix(where, "/operations?q=REPORT") {
+		t.Errorf("the address of a search is %s", where)
+	}
+	if text := tab.Text("#list"); !strings.Contains(text, "report.docx") || strings.Contains(text, "film.mp4") {
+		t.Errorf("found: %s", text)
+	}
+	// A select applies at once; the address has everything.
+	tab.Eval(`window.leaving = true; document.querySelector("select[name=state]").value = "completed"; document.querySelector("select[name=state]").dispatchEvent(new Event("change", {bubbles: true}))`, nil)
+	tab.Wait(`window.leaving === undefined && document.readyState === "complete" && location.search === "?q=REPORT&state=completed"`)
+	tab.Accessible()
+	tab.Click(".bulk > .check input")
+	tab.Wait(`document.querySelector(".bulk .count").textContent.endsWith(" selected")`)
+	if n := count(tab, "#list input:checked"); n < 2 {
+		t.Errorf("%d operations are selected", n)
+	}
+	tab.Accessible()
+	tab.Leave(`.bulk button[value=again]`)
+	if text := tab.Text(".flash"); !strings.Contains(text, "started again") {
+		t.Errorf("running again: %s", text)
+	}
+	tab.Wait(`fetch("/api/v1/operations").then(r => r.json()).then(b => b.operations.every(o => o.operation_status === "completed" || o.operation_status === "failed"))`)
+	tab.Go(s.url + "/dashboard/operations?state=cancelled")
+	tab.Click(".bulk > .check input")
+	tab.Click(".bulk summary")
+	tab.Accessible()
+	tab.Leave(".bulk .ask-box button")
+	if text := tab.Text(".flash"); text != "1 operation deleted." {
+		t.Errorf("deleting: %s", text)
+	}
+	tab.NoProblems()
+}
+
+// tryMore checks what the try-it page does before an upload, and what it shows after one.
+func tryMore(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
+	t.Helper()
+	// Too many files are refused before they are uploaded.
+	tab.Go(s.url + "/dashboard/try")
+	var many []string
+	for i := range 101 {
+		many = append(many, filepath.Join(dir, fmt.Sprintf("%03d.txt", i)))
+		write(t, many[i], []byte("text"))
+	}
+	tab.Do(chromedp.SetUploadFiles("#input", many, chromedp.ByQuery))
+	settled(tab)
+	if text := tab.Text("#files-problem"); !strings.Contains(text, "at most 100 files. 1 of the 101 files") || count(tab, "#files li") != 100 {
+		t.Errorf("101 files: %q, %d are listed", text, count(tab, "#files li"))
+	}
+	tab.Accessible()
+
+	// Videos stay videos unless something else is chosen.
+	try(tab, s, filepath.Join("..", "..", "examples", "files", "clip.mp4"))
+	var target string
+	if tab.Eval(`document.querySelector("#form input[name=convert_to]:checked").value`, &target); target != "webm" {
+		t.Errorf("a video becomes %s", target)
+	}
+	if n := count(tab, ".target-group"); n < 3 {
+		t.Errorf("the targets of a video are in %d groups", n)
+	}
+	tab.Accessible()
+
+	// A compressed picture beside the original, and code.
+	try(tab, s, filepath.Join("..", "..", "examples", "files", "photo.jpg"))
+	choose(tab, "action", "compress")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && document.querySelectorAll(".compare img").length === 2 && [...document.querySelectorAll(".compare img")].every(i => i.naturalWidth > 0)`)
+	if text := tab.Text("#results"); !strings.Contains(text, "smaller than") {
+		t.Errorf("a compressed picture: %s", text)
+	}
+	tab.Eval(`document.querySelector(".compare input").focus()`, nil)
+	tab.Do(chromedp.KeyEvent(kb.ArrowRight))
+	tab.Wait(`document.querySelector(".compare").style.getPropertyValue("--at") === "51%"`)
+	tab.Accessible()
+	tab.Eval(`document.querySelector("#step-result").scrollIntoView({block: "center"})`, nil)
+	shot(tab, "compare")
+	tab.Click("#curl summary")
+	for language, text := range map[string]string{"go": "multipart.NewWriter", "node": "openAsBlob", "python": "requests.post", "curl": "curl -sS"} {
+		tab.Click(`#languages input[value=` + language + `] + span`)
+		if code := tab.Text("#calls"); !strings.Contains(code, text) || !strings.Contains(code, "/api/v1/run/compress") {
+			t.Errorf("code for %s: %s", language, code)
+		}
+	}
+	tab.Accessible()
+
+	// Several results are tiles, and one ZIP.
+	try(tab, s, filepath.Join("..", "..", "examples", "files", "photo.jpg"), filepath.Join("..", "..", "examples", "files", "one.pdf"))
+	choose(tab, "action", "compress")
+	tab.Click("#start")
+	tab.Wait(`document.querySelectorAll("#results a[data-preview]").length === 2 && !document.querySelector("#all-results").hidden`)
+	tab.Accessible()
 	tab.NoProblems()
 }
 
@@ -433,6 +558,8 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 		case "fail":
 			mode = "pass"
 			action = fetch.FailRequest(p.RequestID, network.ErrorReasonConnectionReset)
+		case "one": // the others are held
+			mode = "hold"
 		case "hold":
 			held = append(held, p.RequestID)
 			return
@@ -463,6 +590,9 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	}
 
 	// Pause and resume.
+	mu.Lock()
+	puts = 0
+	mu.Unlock()
 	set("hold")
 	try(tab, s, picture)
 	choose(tab, "convert_to", "jpg")
@@ -479,13 +609,51 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	tab.Wait(`document.querySelector("#state").textContent === "Paused"`)
 	tab.Accessible()
 	set("pass")
+	// The parts on their way arrive during the pause, and are not sent again after it.
+	release := func() {
+		mu.Lock()
+		waiting := held
+		held, puts = nil, 0
+		mu.Unlock()
+		for _, id := range waiting {
+			tab.Do(fetch.ContinueRequest(id))
+		}
+	}
+	mu.Lock()
+	before := puts
+	mu.Unlock()
+	release()
 	tab.Click("#pause")
 	tab.Wait(`document.querySelector("#state .completed")`)
+	mu.Lock()
+	if parts := before + puts; parts != 2 {
+		t.Errorf("%d requests for two parts", parts)
+	}
+	mu.Unlock()
+
+	// A reload interrupts an upload, which continues when the file is chosen again.
+	set("one")
+	try(tab, s, picture)
+	tab.Click("#start")
+	holds(1)
+	tab.Wait(`Object.values(JSON.parse(localStorage["filewright.uploads"] ?? "{}")).some(u => Object.keys(u.etags).length === 1)`)
+	set("pass")
+	tab.Go(s.url + "/dashboard/try")
+	tab.Wait(`document.querySelector("#interrupted").textContent.includes("noise.png was interrupted at 50 %")`)
+	tab.Accessible()
+	mu.Lock()
+	held, puts = nil, 0
+	mu.Unlock()
+	try(tab, s, picture)
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && localStorage["filewright.uploads"] === "{}"`)
+	mu.Lock()
+	if puts != 1 {
+		t.Errorf("after a reload %d parts were sent, want the missing one", puts)
+	}
+	mu.Unlock()
 
 	// Cancel.
-	mu.Lock()
-	held = nil
-	mu.Unlock()
 	set("hold")
 	try(tab, s, picture)
 	tab.Click("#start")
@@ -552,26 +720,36 @@ func hostileNames(t *testing.T, s *server, tab *browsertest.Tab, dir, key string
 // tour checks all pages in the light and dark themes and on a phone.
 func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account string) {
 	t.Helper()
+	tab.Go(s.url + "/dashboard/keys")
+	tab.Leave("tbody th a")
+	key := location(tab)
 	pages := []struct {
 		name, address string
 		picture       bool
 	}{
-		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations", false}, {"operation", s.url + operation, true},
+		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations?q=e&account=all", true}, {"operation", s.url + operation, true},
 		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
-		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true},
+		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true},
 		{"nothing", s.url + "/dashboard/nothing", false},
 	}
 	defer tab.Expect("404")()
-	for _, mode := range []string{"light", "dark", "phone"} {
-		if tab.Scheme(map[bool]string{true: "dark", false: "light"}[mode == "dark"]); mode == "phone" {
+	for _, mode := range []string{"light", "dark", "tablet", "phone"} {
+		tab.Scheme(map[bool]string{true: "dark", false: "light"}[mode == "dark"])
+		switch mode {
+		case "phone":
 			tab.Phone(360, 780)
-		} else {
+		case "tablet":
+			tab.Size(768, 1024)
+		default:
 			tab.Size(1280, 860)
 		}
 		for _, p := range pages {
 			tab.Go(p.address)
 			tab.Accessible()
 			suffix := map[string]string{"light": "", "dark": "-dark", "phone": "-phone"}[mode]
+			if mode == "tablet" {
+				continue
+			}
 			if pictured := mode == "light" || p.name == "usage" || p.name == "operation"; pictured && p.picture {
 				shot(tab, p.name+suffix)
 			}

@@ -306,7 +306,7 @@ func TestMissingEngines(t *testing.T) {
 	}
 	key := s.upload(t, "a.docx", []byte("x"), 1)
 	s.want(t, 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": "pdf"}})
-	s.want(t, 200, "", "GET", "/readyz", nil)
+	s.ready(t)
 	if len(s.targets(t, "pdf")) == 0 {
 		t.Error("what needs no external program is gone too")
 	}

@@ -315,7 +315,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 	answers.Write(s.request(t, "POST", "/api/v1/do", `{"action":"lock","parameters":{"password":`+first+`}}`).raw)
 	ask("GET", "/api/v1/operations?limit=200", nil)
 	answers.Write(s.want(t, 200, "", "GET", "/metrics", nil).raw)
-	answers.Write(s.want(t, 200, "", "GET", "/readyz", nil).raw)
+	answers.Write(s.ready(t).raw)
 	events.Wait()
 	stop()
 	looking.Wait()

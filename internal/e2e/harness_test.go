@@ -334,6 +334,16 @@ func (s *server) want(t testing.TB, status int, slug, method, path string, body 
 	return r
 }
 
+// ready waits until readyz answers that the server is ready, and returns the answer.
+func (s *server) ready(t testing.TB, headers ...string) (r *response) {
+	t.Helper()
+	eventually(t, "the server is ready", func() bool {
+		r = s.request(t, "GET", "/readyz", nil, headers...)
+		return r.status == 200
+	})
+	return r
+}
+
 // A session is an initiated upload.
 type session struct {
 	key, object, id string

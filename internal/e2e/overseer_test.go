@@ -330,7 +330,7 @@ func (o *overseer) settled(t *testing.T, when string) {
 		}
 		return o.left(t, c)
 	})
-	r := o.want(t, 200, "", "GET", "/readyz", nil, "Authorization", "")
+	r := o.ready(t, "Authorization", "")
 	if r.str("status") != "ok" {
 		t.Errorf("%s: readyz: %s", when, r.raw)
 	}

@@ -92,7 +92,7 @@ func TestWebhooks(t *testing.T) {
 		t.Fatalf("operation: %s", r.raw)
 	}
 	h.wait(t, 1) // this request gets no response
-	s.want(t, 200, "", "GET", "/readyz", nil)
+	s.ready(t)
 	s.kill()
 	close(h.hang)
 	h.mu.Lock()
@@ -176,7 +176,7 @@ func TestWebhooksGuarded(t *testing.T) {
 		t.Error("the server called this machine")
 	default:
 	}
-	s.want(t, 200, "", "GET", "/readyz", nil)
+	s.ready(t)
 }
 
 // TestWebhooksOfCluster has a worker finish an operation and an API node send the webhook: the

@@ -2,10 +2,12 @@ package imagefile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"hash/adler32"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -28,53 +30,151 @@ const (
 // EncodePNG encodes samples as a PNG file (W3C PNG, third edition). One
 // component is gray, two are gray and alpha, three are RGB, four are RGB and
 // alpha. before and after are chunks to insert before and after the pixels.
-//
-// It filters and compresses parts of the picture in parallel, which is several
-// times faster than zlib.
 func EncodePNG(ctx context.Context, s raster.Samples, before, after []byte) ([]byte, error) {
-	row := s.Width * s.Components
-	rows := max(1, pngPart/(row+1))
-	parts := make([]*pngRows, (s.Height+rows-1)/rows)
-	for i := range parts {
-		first := i * rows
-		parts[i] = &pngRows{s: s, first: first, last: min(first+rows, s.Height)}
+	w := NewPNGWriter(ctx, s.Width, s.Height, s.Components)
+	for !w.complete() {
+		p := w.next()
+		p.pix = s.Pix[p.base*w.row : p.last*w.row]
+		w.submit(p)
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, min(len(parts), runtime.GOMAXPROCS(0), 4))
-	for n := range errs {
-		wg.Go(func() {
-			var w pngPacker
-			for i := n; i < len(parts) && errs[n] == nil; i += len(errs) {
-				if ctx.Err() != nil {
-					errs[n] = context.Cause(ctx)
-					return
-				}
-				errs[n] = w.pack(parts[i])
-			}
-		})
+	return w.Finish(before, after)
+}
+
+// A PNGWriter encodes a picture whose rows are written to it from top to bottom. See
+// [EncodePNG] for the components. It filters and compresses parts of the picture in
+// parallel, which is several times faster than zlib, while the next rows are computed.
+// Besides the result it holds only the rows of the parts that are compressed.
+type PNGWriter struct {
+	ctx                       context.Context
+	width, height, components int
+
+	row, rows int // bytes of a row; rows of a part
+
+	parts   []*pngRows
+	part    *pngRows // receives the rows that are written
+	idle    chan *pngPacker
+	workers sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // the first
+}
+
+// NewPNGWriter returns a writer for a picture. The caller must call Finish.
+func NewPNGWriter(ctx context.Context, width, height, components int) *PNGWriter {
+	w := &PNGWriter{ctx: ctx, width: width, height: height, components: components, row: width * components}
+	w.rows = max(1, pngPart/(w.row+1))
+	w.idle = make(chan *pngPacker, min(runtime.GOMAXPROCS(0), 4))
+	for range cap(w.idle) {
+		w.idle <- &pngPacker{}
 	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	return w
+}
+
+// complete reports whether the parts contain all rows.
+func (w *PNGWriter) complete() bool {
+	return len(w.parts) > 0 && w.parts[len(w.parts)-1].last == w.height
+}
+
+// next returns the next part, without its pixels.
+func (w *PNGWriter) next() *pngRows {
+	p := &pngRows{of: w, first: len(w.parts) * w.rows}
+	p.last = min(p.first+w.rows, w.height)
+	// The dictionary is the end of the previous part: its last rows, filtered again.
+	p.start = max(0, p.first-(pngWindow+w.row)/(w.row+1))
+	p.base = max(0, p.start/filterRows*filterRows-1)
+	w.parts = append(w.parts, p)
+	return p
+}
+
+// submit compresses a part in the background.
+func (w *PNGWriter) submit(p *pngRows) {
+	k := <-w.idle
+	w.workers.Go(func() {
+		defer func() { w.idle <- k }()
+		if w.failed() != nil {
+			return
+		}
+		if err := k.pack(p); err != nil {
+			w.fail(err)
+		}
+		p.pix = nil
+	})
+}
+
+func (w *PNGWriter) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = cmp.Or(w.err, err)
+}
+
+func (w *PNGWriter) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = context.Cause(w.ctx)
+	}
+	return w.err
+}
+
+// Write implements [io.Writer]. It copies b.
+func (w *PNGWriter) Write(b []byte) (n int, err error) {
+	if w.part == nil && !w.complete() {
+		w.part = w.next()
+		w.part.pix = make([]byte, 0, (w.part.last-w.part.base)*w.row)
+	}
+	for n < len(b) {
+		if err := w.failed(); err != nil {
+			return n, err
+		}
+		p := w.part
+		if p == nil {
+			return n, errors.New("more pixels than the picture has")
+		}
+		k := min(len(b)-n, cap(p.pix)-len(p.pix))
+		p.pix = append(p.pix, b[n:n+k]...)
+		n += k
+		if len(p.pix) < cap(p.pix) {
+			break
+		}
+		if w.part = nil; !w.complete() {
+			q := w.next()
+			q.pix = append(make([]byte, 0, (q.last-q.base)*w.row), p.pix[(q.base-p.base)*w.row:]...)
+			w.part = q
+		}
+		w.submit(p)
+	}
+	return n, nil
+}
+
+// Finish waits for the compression and returns the file. before and after are chunks to
+// insert before and after the pixels.
+func (w *PNGWriter) Finish(before, after []byte) ([]byte, error) {
+	w.workers.Wait()
+	if err := w.failed(); err != nil {
 		return nil, err
 	}
+	if w.part != nil || !w.complete() {
+		return nil, io.ErrUnexpectedEOF
+	}
 	size := 64 + len(before) + len(after)
-	for _, p := range parts {
+	for _, p := range w.parts {
 		size += p.out.Len() + 24
 	}
-	colour := []int{PNGGray, PNGGrayAlpha, PNGRGB, PNGRGBAlpha}[s.Components-1]
-	out := appendHeader(make([]byte, 0, size), s.Width, s.Height, 8, colour)
+	colour := []int{PNGGray, PNGGrayAlpha, PNGRGB, PNGRGBAlpha}[w.components-1]
+	out := appendHeader(make([]byte, 0, size), w.width, w.height, 8, colour)
 	out = append(out, before...)
 	sum := uint32(1)
-	for i, p := range parts {
+	for i, p := range w.parts {
 		data := p.out.Bytes()
 		sum = joinAdler(sum, p.sum, p.size)
 		if i == 0 {
 			data = slices.Concat([]byte{0x78, 0x5e}, data) // RFC 1950: window of 32 KiB, fast algorithm
 		}
-		if i == len(parts)-1 {
+		if i == len(w.parts)-1 {
 			data = binary.BigEndian.AppendUint32(data, sum)
 		}
 		out = appendChunk(out, "IDAT", data)
+		p.out = bytes.Buffer{} // free
 	}
 	return appendChunk(append(out, after...), "IEND", nil), nil
 }
@@ -92,8 +192,11 @@ func joinAdler(a, b uint32, n int) uint32 {
 
 // pngRows is a part: some consecutive rows of a picture.
 type pngRows struct {
-	s           raster.Samples
+	of          *PNGWriter
 	first, last int
+	start       int    // first row of the dictionary
+	base        int    // first row of pix, which the filters of the dictionary need
+	pix         []byte // rows from base to last
 
 	out  bytes.Buffer // deflated
 	size int          // bytes before compression
@@ -107,16 +210,13 @@ type pngPacker struct {
 }
 
 func (k *pngPacker) pack(p *pngRows) (err error) {
-	row := p.s.Width * p.s.Components
-	// The dictionary is the end of the previous part: its last rows, filtered
-	// again.
-	start := max(0, p.first-(pngWindow+row)/(row+1))
-	f := pngFilter{s: p.s, row: row, zero: make([]byte, row)}
-	k.data = slices.Grow(k.data[:0], (p.last-start)*(row+1))
-	for y := start; y < p.last; y++ {
+	row := p.of.row
+	f := pngFilter{rows: p, zero: make([]byte, row)}
+	k.data = slices.Grow(k.data[:0], (p.last-p.start)*(row+1))
+	for y := p.start; y < p.last; y++ {
 		k.data = f.append(k.data, y)
 	}
-	dict := k.data[:(p.first-start)*(row+1)]
+	dict := k.data[:(p.first-p.start)*(row+1)]
 	data := k.data[len(dict):]
 	p.size, p.sum = len(data), adler32.Checksum(data)
 	p.out.Grow(len(data)/2 + 1024)
@@ -138,7 +238,7 @@ func (k *pngPacker) pack(p *pngRows) (err error) {
 	if _, err := w.Write(data); err != nil {
 		return err
 	}
-	if p.last == p.s.Height {
+	if p.last == p.of.height {
 		return w.Close()
 	}
 	return w.Flush() // ends at a byte boundary, so that parts can be concatenated
@@ -178,31 +278,30 @@ const filterRows = 8
 
 // A pngFilter filters rows (W3C PNG, 9.2).
 type pngFilter struct {
-	s     raster.Samples
-	row   int
+	rows  *pngRows
 	zero  []byte
 	kind  byte
 	known int // group of rows to which kind applies, plus one
 }
 
-func (f *pngFilter) append(dst []byte, y int) []byte {
-	cur := f.s.Pix[y*f.row:][:f.row]
-	prev := f.zero
-	if y > 0 {
-		prev = f.s.Pix[(y-1)*f.row:][:f.row]
+// pixels returns a row, which is zero above the picture.
+func (f *pngFilter) pixels(y int) []byte {
+	if y < 0 {
+		return f.zero
 	}
+	return f.rows.pix[(y-f.rows.base)*len(f.zero):][:len(f.zero)]
+}
+
+func (f *pngFilter) append(dst []byte, y int) []byte {
+	components := f.rows.of.components
 	if group := y/filterRows + 1; f.known != group {
 		f.known = group
 		first := y / filterRows * filterRows
-		above := f.zero
-		if first > 0 {
-			above = f.s.Pix[(first-1)*f.row:][:f.row]
-		}
-		f.kind = chooseFilter(f.s.Pix[first*f.row:][:f.row], above, f.s.Components)
+		f.kind = chooseFilter(f.pixels(first), f.pixels(first-1), components)
 	}
 	dst = append(dst, f.kind)
 	n := len(dst)
-	dst = dst[:n+f.row]
-	applyFilter(f.kind, dst[n:], cur, prev, f.s.Components)
+	dst = dst[:n+len(f.zero)]
+	applyFilter(f.kind, dst[n:], f.pixels(y), f.pixels(y-1), components)
 	return dst
 }

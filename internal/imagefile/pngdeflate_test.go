@@ -3,14 +3,17 @@ package imagefile
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/draw"
 	"image/png"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/filewright/filewright/fileops/raster"
@@ -108,5 +111,36 @@ func TestEncodePNGStopped(t *testing.T) {
 	cancel(os.ErrDeadlineExceeded)
 	if _, err := EncodePNG(ctx, pattern(500, 500, 3), nil, nil); err == nil {
 		t.Error("no error after the context was done")
+	}
+}
+
+// Rows that arrive in pieces of any size give the same file as all at once.
+func TestPNGWriter(t *testing.T) {
+	t.Parallel()
+	for _, size := range []image.Point{{1, 1}, {70000, 12}, {900, 1400}} {
+		m := pattern(size.X, size.Y, 3)
+		want, err := EncodePNG(t.Context(), m, nil, nil)
+		systest.NoError(t, err)
+		for _, piece := range []int{1000, 3 * size.X, 40 * 3 * size.X, len(m.Pix)} {
+			w := NewPNGWriter(t.Context(), size.X, size.Y, 3)
+			for part := range slices.Chunk(m.Pix, piece) {
+				_, err := w.Write(part)
+				systest.NoError(t, err)
+			}
+			got, err := w.Finish(nil, nil)
+			systest.NoError(t, err)
+			if !bytes.Equal(got, want) {
+				t.Errorf("%v in pieces of %d bytes: another file", size, piece)
+			}
+			if _, err := w.Write([]byte{0}); err == nil {
+				t.Error("no error for more pixels than the picture has")
+			}
+		}
+		w := NewPNGWriter(t.Context(), size.X, size.Y, 3)
+		_, err = w.Write(m.Pix[1:])
+		systest.NoError(t, err)
+		if _, err := w.Finish(nil, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("a missing pixel: %v", err)
+		}
 	}
 }

@@ -244,6 +244,45 @@ func TestLocked(t *testing.T) {
 	}
 }
 
+// TestPasswordUnused gives a password for files that open without one, and for one that needs it, to
+// every action and engine that takes one.
+func TestPasswordUnused(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, c := range cells {
+		opens := func(p fileops.Param) bool { return p.Name == "password" && p.Scope == fileops.ScopeInput }
+		if k := kind(c); c.Action == "unlock" || seen[k] || !slices.ContainsFunc(c.Schema, opens) {
+			continue
+		} else {
+			seen[k] = true
+		}
+		t.Run(fmt.Sprintf("%s/%s/%s", c.Action, c.From, c.Value), func(t *testing.T) {
+			t.Parallel()
+			check := func(want bool, in ...*fileops.File) {
+				t.Helper()
+				_, warnings, err := warned(t, c.Action, with(plain(c), "password", password), in...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := slices.ContainsFunc(warnings, func(w fileops.Warning) bool { return w.Code == fileops.WarnPasswordUnused })
+				if got != want {
+					t.Errorf("password_unused: %v, want %v; all warnings: %v", got, want, warnings)
+				}
+			}
+			in := []*fileops.File{input(t, c.Action, c.From)}
+			if c.Spec.Joint {
+				in = append(in, in[0])
+			}
+			check(true, in...)
+			if c.Action == "merge" && takesPassword(c.From) { // one locked file is enough
+				check(false, in[0], specimen.Locked(t, c.From, password))
+			} else if c.From == format.PDF && c.Action != "fill_form" || c.Action == "convert" || c.Action == "extract" {
+				check(false, specimen.Locked(t, c.From, password))
+			}
+		})
+	}
+}
+
 // TestNothingInside covers valid files without content.
 func TestNothingInside(t *testing.T) {
 	t.Parallel()

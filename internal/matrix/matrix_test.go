@@ -57,6 +57,13 @@ func TestMain(m *testing.M) {
 // perform runs an action like the service, and returns the paths of the results.
 func perform(t testing.TB, action string, args fileops.Args, in ...*fileops.File) ([]string, error) {
 	t.Helper()
+	out, _, err := warned(t, action, args, in...)
+	return out, err
+}
+
+// warned is perform with the warnings of the run.
+func warned(t testing.TB, action string, args fileops.Args, in ...*fileops.File) ([]string, []fileops.Warning, error) {
+	t.Helper()
 	var formats []format.Format
 	for _, f := range in {
 		formats = append(formats, f.Format())
@@ -77,7 +84,8 @@ func perform(t testing.TB, action string, args fileops.Args, in ...*fileops.File
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	r := fileops.Runner{TempDir: scratch}
+	var warnings []fileops.Warning
+	r := fileops.Runner{TempDir: scratch, Warn: func(w fileops.Warning) { warnings = append(warnings, w) }}
 	err = r.Do(ctx, a, params, sink, in...)
 	if left, _ := os.ReadDir(scratch); len(left) > 0 {
 		t.Errorf("scratch left behind: %v", left)
@@ -85,7 +93,7 @@ func perform(t testing.TB, action string, args fileops.Args, in ...*fileops.File
 	if err != nil && len(out) > 0 {
 		t.Errorf("it failed and left results: %v", out)
 	}
-	return out, err
+	return out, warnings, err
 }
 
 // input returns a file for an action: a locked file for actions that remove a password.

@@ -169,6 +169,7 @@ func TestCertain(t *testing.T) {
 		"ppt":              {format.PPT, ppt(t, 0), "title über", 0},
 		"ppt hidden":       {format.PPT, ppt(t, 4), "", 0},
 		"rtf":              {format.RTF, []byte(rtf), "alpha beтta {x} linkend", 0},
+		"rtf emoji":        {format.RTF, []byte(`{\rtf1\ansi a\u-10179?\u-8704? b}`), "a😀 b", 0},
 		"csv":              {format.CSV, []byte("name,\"sum\",3.5\nalpha;2024-01-02;true\n"), "name sum alpha", 0},
 		"utf-16":           {format.TXT, []byte("\xff\xfea\x00"), "", 0},
 		"md":               {format.MD, []byte("# alpha [beta](http://x/y)\n\n```go\ncode\n```\n"), "# alpha [beta] code", 0},

@@ -36,6 +36,7 @@ func readRTF(ctx context.Context, b []byte, all bool) string {
 	g := rtfGroup{unicode: 1}
 	var groups []rtfGroup
 	replaced := 0 // characters to skip after a \u
+	var wide rtf.Unicode
 	write := func(r rune) {
 		switch {
 		case replaced > 0:
@@ -80,7 +81,9 @@ func readRTF(ctx context.Context, b []byte, all bool) string {
 			switch t.Name {
 			case "u":
 				replaced = 0
-				write(rune(uint16(t.N)))
+				for _, r := range wide.Add(t.N) {
+					write(r)
+				}
 				replaced = g.unicode
 			case "uc":
 				g.unicode = max(t.N, 0)

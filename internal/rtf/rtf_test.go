@@ -51,3 +51,24 @@ func FuzzTokens(f *testing.F) {
 		}
 	})
 }
+
+func TestUnicode(t *testing.T) {
+	t.Parallel()
+	for want, in := range map[string][]int{
+		"\u20ac":  {8364},
+		"😀":       {-10179, -8704},
+		"a😀b":     {'a', 0xd83d, 0xde00, 'b'},
+		"\ufffda": {-10179, 'a'},
+		"\ufffd":  {-8704},
+		"\ufffd😀": {-10179, -10179, -8704},
+	} {
+		var u rtf.Unicode
+		got := ""
+		for _, n := range in {
+			got += u.Add(n)
+		}
+		if got != want {
+			t.Errorf("%v: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -75,6 +75,9 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 		{"Load", load},
 		{"Recover", recovers},
 		{"DeleteFinished", deleteFinished},
+		{"History/Search", historySearch},
+		{"History/Conditions", historyConditions},
+		{"History/Delete", historyDelete},
 		{"Context", contextDone},
 	}
 	for _, tt := range tests {
@@ -254,6 +257,10 @@ func normal(op *status.Operation) *status.Operation {
 			fix(&it.Waiting.Since)
 		}
 		fix(&it.Finished)
+		for i := range it.Attempts {
+			fix(&it.Attempts[i].Started)
+			fix(&it.Attempts[i].Ended)
+		}
 	}
 	return op
 }
@@ -895,7 +902,7 @@ func finishOutcomes(t *testing.T, s *suite) {
 	want := op.Clone()
 	want.State = status.Running
 	want.Items[0].State, want.Items[0].Results, want.Items[0].Attempt, want.Items[0].Claims, want.Items[0].Progress = status.Completed, results, 1, 1, 1
-	want.Items[0].Started, want.Items[0].Finished = got.Items[0].Started, got.Items[0].Finished
+	want.Items[0].Started, want.Items[0].Finished, want.Items[0].Attempts = got.Items[0].Started, got.Items[0].Finished, got.Items[0].Attempts
 	if !reflect.DeepEqual(normal(got), normal(want)) {
 		t.Fatalf("operation is\n%+v, want\n%+v", got, want)
 	}

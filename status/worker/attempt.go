@@ -52,7 +52,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 			attrs = append(attrs, slog.Any("warnings", codes))
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "item completed", attrs...)
-		return status.Outcome{Results: results, Warnings: warnings}
+		return status.Outcome{Results: results, Warnings: warnings, Engine: engine}
 	}
 	for _, f := range results {
 		// These results were registered before the attempt failed.
@@ -86,7 +86,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	}
 	if reason != "" {
 		o := w.postpone(log, reason, err)
-		o.Suspect, o.Clean = suspect, clean
+		o.Suspect, o.Clean, o.Engine = suspect, clean, engine
 		return o
 	}
 	w.metrics.attempt(action, engine, code, time.Since(start))
@@ -107,6 +107,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		Retry:   (suspect || fileops.Retryable(err)) && ctx.Err() == nil && !errors.Is(err, ErrInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, ErrSealed),
 		Suspect: suspect,
 		Clean:   clean,
+		Engine:  engine,
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		o.Error.Message = "the server has no space left to process this file"
@@ -333,6 +334,9 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		return err
 	})
 	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.MaxOutput, Progress: progress, Warn: warn}
+	if c.Token == 1 { // an item that was interrupted is processed on its own
+		r.Owner = c.Op.Owner
+	}
 	err = r.Do(ctx, action, params, sink, inputs...)
 	return engine, results, unsure, err
 }

@@ -245,3 +245,42 @@ func TestTimeIsWork(t *testing.T) {
 		}
 	})
 }
+
+// An engine learns whose files it gets, also in a run that is part of another. An item whose
+// attempt failed is processed on its own.
+func TestOwnerOfFiles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var owners []string
+		spec := fileops.Spec{Name: "shout", Engine: "go", Family: "text", Summary: "Fails once.", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}}
+		inner := fileops.Func(spec, func(_ context.Context, job *fileops.Job) error {
+			if owners = append(owners, job.Owner()); len(owners) == 1 {
+				return fileops.Fail(fileops.ErrEngine, died{errors.New("killed")}, "")
+			}
+			return job.Keep(job.Input())
+		})
+		reg, err := fileops.NewRegistry(fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+			r, err := job.Runner(0, 1)
+			if err != nil {
+				return err
+			}
+			return r.Run(ctx, inner, nil, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error { return job.Keep(job.Input()) }), job.Input())
+		}))
+		systest.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		w, err := worker.New(worker.Config{Actions: reg, Log: slog.New(slog.DiscardHandler)})
+		systest.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		defer func() { stop(); <-done }()
+		systest.NoError(t, submit(ctx, w, w, "1", "hello", nil))
+		op, err := final(ctx, w, "1")
+		if err != nil || op.State != status.Completed || !slices.Equal(owners, []string{"ada", ""}) {
+			t.Errorf("%+v, %v; owners %q", op, err, owners)
+		}
+	})
+}
+
+type died struct{ error }
+
+func (died) Crashed() bool { return true }

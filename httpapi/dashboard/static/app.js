@@ -86,7 +86,7 @@ export async function refresh() {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (!now || now.innerHTML === (old.source ??= old.innerHTML)) continue;
-    if (old.querySelector("details[open]")) continue; // the user is about to act here
+    if (old.querySelector("details[open], .pick input:checked")) continue; // the user is about to act here
     const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.source = now.innerHTML;
     for (const { name, value } of now.attributes) old.setAttribute(name, value);
@@ -135,7 +135,45 @@ export async function showText(pre, url) {
   }
 }
 
+// ---- Dates ----
+
+// The server writes UTC. The exact times, which the pointer shows, and those of settings are in the
+// time zone and the language of the reader.
+const zoneKey = "filewright.timezone";
+
+export function localTimes(root) {
+  const timeZone = localStorage.getItem(zoneKey) || undefined;
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    try {
+      time.title = at.toLocaleString(navigator.language, { dateStyle: "medium", timeStyle: "long", timeZone });
+    } catch {
+      localStorage.removeItem(zoneKey); // a browser that does not know the zone
+    }
+  }
+}
+
+const zone = document.getElementById("timezone");
+if (zone) {
+  const system = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  zone.options[0].textContent = `System (${system})`;
+  for (const name of ["UTC", ...Intl.supportedValuesOf?.("timeZone") ?? []]) if (name !== "UTC" || zone.options.length === 1) zone.add(new Option(name.replaceAll("_", " "), name));
+  zone.value = localStorage.getItem(zoneKey) ?? "";
+  const show = () => {
+    localTimes(document);
+    document.getElementById("timezone-now").textContent = `Now: ${new Date().toLocaleString(navigator.language, { dateStyle: "medium", timeStyle: "long", timeZone: zone.value || undefined })}`;
+  };
+  zone.addEventListener("change", () => {
+    if (zone.value) localStorage.setItem(zoneKey, zone.value); else localStorage.removeItem(zoneKey);
+    show();
+    announce("Time zone saved");
+  });
+  zone.closest("section").hidden = false;
+  show();
+}
+
 export function setUp(root) {
+  localTimes(root);
   setUpCopying(root);
   for (const pre of root.querySelectorAll("pre[data-text]")) showText(pre, pre.dataset.text);
 }

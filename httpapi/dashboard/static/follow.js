@@ -8,7 +8,9 @@ export async function answer(response) {
   let body = {};
   try { body = await response.json(); } catch { /* not JSON: the status code is enough */ }
   if (!response.ok) {
-    const error = new Error(body.detail ?? body.message ?? `The server responded with status ${response.status}.`);
+    const ended = response.status === 401; // pages send no key, so their session has ended
+    const error = new Error(ended ? "Your session has ended. Log in again to continue." : body.detail ?? body.message ?? `The server responded with status ${response.status}.`);
+    error.ended = ended;
     error.status = response.status;
     error.code = body.error;
     error.param = body.param;

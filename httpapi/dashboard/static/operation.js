@@ -38,7 +38,7 @@ if (box.dataset.final === "false") {
     if (last !== null && last !== now) again();
     last = now;
   }).then((status) => {
-    for (const open of document.querySelectorAll("#cancel details[open]")) open.open = false;
+    for (const open of document.querySelectorAll("#cancel details[open]")) open.open = false; // it is too late to cancel
     again();
     announce(status.operation_status === "completed" ? "Operation completed" : "Operation failed");
   }).catch(() => {});

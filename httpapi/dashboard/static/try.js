@@ -1,10 +1,12 @@
 // The "Try it" page: choose files and an action, upload, follow the status, show the
 // results, and show every call as curl.
 
-import { announce, showText } from "./app.js";
+import { announce } from "./app.js";
 import { call, follow } from "./follow.js";
-import { UploadBlocked, Upload, cut } from "./upload.js";
+import { UploadBlocked, Upload, cut, interrupted } from "./upload.js";
 import * as curl from "./curl.js";
+import { languages, program } from "./code.js";
+import { viewer } from "./preview.js";
 
 const $ = (id) => document.getElementById(id);
 const box = $("try");
@@ -85,7 +87,13 @@ const labels = {
   fit_to: "Fit sheets to",
   footer: "Footer (HTML)",
   fps: "Frames per second",
+  convert_to: "Output format",
   header: "Header (HTML)",
+  height: "Height (pixels)",
+  margin: "Margins",
+  ocr_language: "Language of the text",
+  video_height: "Height of the video (pixels)",
+  width: "Width (pixels)",
   javascript: "Run scripts",
   media: "Page style",
   media_features: "Media features (JSON)",
@@ -109,9 +117,27 @@ const title = (action) => titles[action] ?? words(action);
 let files = []; // { file, ext, row, sub, bar, remove, upload }
 let busy = false;
 
+const maxFiles = Number(box.dataset.maxFiles);
+const maxSize = Number(box.dataset.maxSize);
+
+/** Returns those of the files that the server accepts, and shows why it refuses the others. */
+function accepted(list) {
+  const large = maxSize > 0 ? list.filter((f) => f.size > maxSize) : [];
+  let good = list.filter((f) => !large.includes(f));
+  const problems = large.map((f) => `${f.name} is larger than ${bytes(maxSize)}, the limit of this server.`);
+  const free = Math.max(0, maxFiles - files.length);
+  if (good.length > free) {
+    problems.push(`An operation can have at most ${maxFiles} files. ${good.length - free} of the ${good.length} files were not added.`);
+    good = good.slice(0, free);
+  }
+  $("files-problem").replaceChildren(...problems.map((text) => el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" }, text))));
+  return good;
+}
+
 /** Adds files that are uploaded later, or the upload of one that the server already has. */
 function add(list, upload = null) {
   if (busy) return;
+  list = accepted(list);
   for (const file of list) {
     const item = { file, ext: extension(file.name), upload };
     item.sub = el("div", { className: "file-sub" }, bytes(file.size));
@@ -133,10 +159,37 @@ function add(list, upload = null) {
   filesChanged();
 }
 
-$("input").addEventListener("change", (event) => {
-  add([...event.target.files]);
-  event.target.value = "";
+for (const id of ["input", "folder"]) {
+  $(id).addEventListener("change", (event) => {
+    add([...event.target.files].filter((f) => !f.name.startsWith("."))); // .DS_Store and the like
+    event.target.value = "";
+  });
+}
+
+addEventListener("paste", (event) => {
+  const list = [...event.clipboardData?.files ?? []];
+  if (list.length === 0 || event.target.matches?.("input:not([type=file]), textarea")) return;
+  event.preventDefault();
+  add(list);
 });
+
+/** Returns all files of a dropped entry, which may be a directory. */
+async function filesOf(entry) {
+  if (entry.isFile) return [await new Promise((go, fail) => entry.file(go, fail))];
+  const reader = entry.createReader();
+  const all = [];
+  for (;;) { // a call returns at most 100 entries
+    const some = await new Promise((go, fail) => reader.readEntries(go, fail));
+    if (some.length === 0 || all.length > maxFiles) return all;
+    for (const one of some) if (!one.name.startsWith(".")) all.push(...await filesOf(one));
+  }
+}
+
+/** Adds a file that the server already has. */
+function addStored(file, more) {
+  const nothing = () => {};
+  add([{ name: file.file_name, size: file.size, type: file.mime_type }], { state: "done", session: file, pause: nothing, continue: nothing, cancel: nothing, ...more });
+}
 
 // The server reads a file from a URL.
 $("import")?.addEventListener("submit", async (event) => {
@@ -151,8 +204,7 @@ $("import")?.addEventListener("submit", async (event) => {
     do file = await call(`/files/${encodeURIComponent(file.file_key)}?wait=30s`, undefined, { method: "GET" });
     while (file.state === "importing");
     if (file.state === "failed") throw new Error(file.error_message);
-    const nothing = () => {};
-    add([{ name: file.file_name, size: file.size, type: file.mime_type }], { url, state: "done", session: file, pause: nothing, continue: nothing, cancel: nothing });
+    addStored(file, { url });
     $("url").value = "";
   } catch (error) {
     $("import-problem").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", {}, error.message)));
@@ -171,13 +223,15 @@ for (const type of ["dragenter", "dragover"]) {
   });
 }
 addEventListener("dragleave", (event) => { if (!event.relatedTarget) $("drop").classList.remove("over"); });
-addEventListener("drop", (event) => {
+addEventListener("drop", async (event) => {
   if (!event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault();
   $("drop").classList.remove("over");
-  // A directory has no readable content.
-  const entries = [...event.dataTransfer.items].filter((i) => i.kind === "file" && i.webkitGetAsEntry?.()?.isDirectory !== true);
-  add(entries.map((i) => i.getAsFile()).filter(Boolean));
+  // The items are gone after the first await.
+  const items = [...event.dataTransfer.items].filter((i) => i.kind === "file").map((i) => i.webkitGetAsEntry?.() ?? i.getAsFile());
+  const list = [];
+  for (const item of items) list.push(...item instanceof File ? [item] : item ? await filesOf(item).catch(() => []) : []);
+  add(list);
 });
 
 // ---- Actions ----
@@ -216,7 +270,7 @@ async function filesChanged() {
   try {
     answers = await Promise.all(exts().map((ext) => supported(ext)));
   } catch (error) {
-    if (mine === round) showMessage($("action-empty"), error.message);
+    if (mine === round) showMessage($("action-empty"), error.message, error.ended);
     return;
   }
   if (mine !== round) return;
@@ -236,9 +290,9 @@ async function filesChanged() {
   await actionChanged();
 }
 
-function showMessage(node, text) {
+function showMessage(node, text, ended = false) {
   node.hidden = false;
-  node.textContent = text;
+  node.replaceChildren(text, ...ended ? [" ", el("a", { href: "/dashboard/login?next=try" }, "Log in")] : []);
   announce(text);
 }
 
@@ -309,7 +363,7 @@ async function showParameters(mine) {
   const more = [];
   for (const [name, d] of Object.entries(described)) {
     if (fitting && !fitting.has(name)) continue;
-    if (name === "convert_to") main.unshift(choices(name, "Output format", d, (v) => v));
+    if (name === "convert_to") main.unshift(targets(d));
     else if (name === "compression_value") main.push(choices(name, "Compression level", d, (v) => words(v.replace(/_compression$/, ""))));
     else if (!Array.isArray(d) && (d.required || d.format === "file-key" || name === "text")) main.push(field(name, d));
     else more.push(field(name, d));
@@ -326,21 +380,64 @@ async function showParameters(mine) {
   showCalls();
 }
 
+/** Targets by how often people want them, by the family of the source. */
+const ranks = {
+  video: ["mp4", "webm", "mov", "mkv", "gif", "mp3", "m4a", "wav"],
+  audio: ["mp3", "wav", "flac", "m4a", "ogg", "opus", "aac"],
+  image: ["jpg", "png", "webp", "pdf", "avif", "gif", "tiff", "svg"],
+  pdf: ["docx", "jpg", "png", "txt", "xlsx", "pptx", "html", "md"],
+  other: ["pdf", "docx", "xlsx", "csv", "txt", "html", "png", "jpg", "mp3", "mp4"],
+};
+const groups = { document: "Documents", sheet: "Spreadsheets", slides: "Presentations", image: "Pictures", video: "Video", audio: "Audio", archive: "Archives" };
+
+/** The rank of a target for the chosen files: smaller is more common. */
+function rank(target) {
+  const ext = exts()[0] ?? "";
+  const list = ranks[ext] ?? ranks[families[ext]] ?? ranks.other;
+  return (list.indexOf(target) + 1 || ranks.other.indexOf(target) + 51 || 51) + (families[target] === families[ext] ? 0 : 0.5);
+}
+
+const ranked = (values) => values.map((v, i) => [v, rank(v), i]).sort((x, y) => x[1] - y[1] || x[2] - y[2]).map(([v]) => v);
+
 /** The selected value: the previous choice if it is offered, else the most common one. */
 function choice(name) {
   const values = described[name];
   const before = given.get(name);
   if (values.includes(before)) return before;
   const own = new Set(exts());
-  const wanted = { convert_to: ["pdf", "jpg", "mp4", "mp3"], compression_value: ["recommended_compression"] }[name] ?? [];
-  return wanted.find((v) => values.includes(v) && !own.has(v)) ?? values.find((v) => !own.has(v)) ?? values[0];
+  if (name === "convert_to") {
+    const list = ranked(values);
+    return list.find((v) => !own.has(v)) ?? list[0];
+  }
+  return values.find((v) => v === "recommended_compression") ?? values.find((v) => !own.has(v)) ?? values[0];
+}
+
+/** The targets in groups, the most common first. */
+function targets(values) {
+  const chosen = choice("convert_to");
+  const one = (v) => chip("convert_to", v, v.toUpperCase(), v === chosen, () => {
+    given.set("convert_to", v);
+    clearResult();
+    loading(true);
+    showParameters(++round);
+  });
+  const list = ranked(values);
+  if (list.length <= 8) return el("fieldset", {}, el("legend", {}, "Output format"), el("div", { className: "chips" }, ...list.map(one)));
+  const by = new Map();
+  for (const v of list) {
+    const group = groups[families[v]] ?? "Other";
+    if (!by.has(group)) by.set(group, []);
+    by.get(group).push(v);
+  }
+  const rows = [...by].map(([name, some]) => el("div", { className: "target-group", role: "group", ariaLabel: name }, el("span", { className: "group-name", ariaHidden: "true" }, name), el("div", { className: "chips" }, ...some.map(one))));
+  return el("fieldset", {}, el("legend", {}, "Output format"), el("div", { className: "target-groups" }, ...rows));
 }
 
 function choices(name, legend, values, text) {
   const chosen = choice(name);
   const chips = values.map((v) => chip(name, v, text(v), v === chosen, () => {
     given.set(name, v);
-    if (name === "convert_to") { clearResult(); loading(true); showParameters(++round); } else showCalls();
+    showCalls();
   }));
   return el("fieldset", {}, el("legend", {}, legend), el("div", { className: "chips" }, ...chips));
 }
@@ -518,7 +615,14 @@ function clearResult() {
   $("operation").hidden = true;
   $("failures").replaceChildren();
   $("results").replaceChildren();
+  $("all-results").hidden = true;
+  $("rate").textContent = "";
   for (const f of files) f.bar.hidden = f.upload?.state !== "done";
+}
+
+function remaining(seconds) {
+  if (seconds < 60) return `${Math.ceil(seconds)} s`;
+  return seconds < 3600 ? `${Math.ceil(seconds / 60)} min` : `${Math.ceil(seconds / 3600)} h`;
 }
 
 async function upload() {
@@ -529,11 +633,20 @@ async function upload() {
   $("pause").hidden = false;
   state("Uploading", "running");
   announce("Uploading");
+  const seen = []; // [time, bytes]
   const show = () => {
     const size = every.reduce((sum, f) => sum + f.file.size, 0) || 1;
     const sent = every.reduce((sum, f) => sum + (f.upload?.state === "done" ? f.file.size : f.upload?.sent ?? 0), 0);
     $("overall").value = Math.floor(100 * sent / size);
+    // The speed is that of the last seconds; what was sent before this run does not count.
+    const now = performance.now();
+    seen.push([now, sent]);
+    while (seen.length > 2 && now - seen[0][0] > 5000) seen.shift();
+    const speed = 1000 * (sent - seen[0][1]) / Math.max(1, now - seen[0][0]);
+    const left = speed > 0 && now - seen[0][0] > 500 ? ` · ${bytes(speed)}/s · ${remaining((size - sent) / speed)} left` : "";
+    $("rate").textContent = `${bytes(sent)} of ${bytes(size)}${left}`;
   };
+  $("interrupted").replaceChildren();
   const work = waiting.map((f) => {
     f.bar.hidden = false;
     f.upload = new Upload(f.file, (u) => {
@@ -549,6 +662,7 @@ async function upload() {
   stopping.signal.addEventListener("abort", () => { for (const f of waiting) f.upload.cancel(); });
   const ends = await Promise.allSettled(work);
   $("pause").hidden = true;
+  $("rate").textContent = "";
   showCalls();
   const bad = ends.find((end) => end.status === "rejected");
   if (bad) throw bad.reason;
@@ -612,11 +726,16 @@ function finished(status) {
   const good = status.files_data.filter((f) => f.status === "completed");
   const bad = status.files_data.filter((f) => f.status === "failed");
   $("overall").value = 100;
-  state(status.operation_status === "completed" ? "Completed" : "Failed", status.operation_status);
+  const warned = good.some((f) => f.warnings?.length);
+  const cancelled = status.operation_status === "failed" && bad.length > 0 && bad.every((f) => f.error_code === "cancelled");
+  if (status.operation_status === "failed") state(cancelled ? "Cancelled" : "Failed", cancelled ? "cancelled" : "failed");
+  else if (bad.length) state("Partly failed", "partial");
+  else state(warned ? "Completed with warnings" : "Completed", warned ? "completed warn" : "completed");
   $("failures").replaceChildren(...bad.map((f) => el("div", { className: "note bad" }, icon("alert"),
     el("div", { className: "break" }, el("b", {}, f.file_name ?? "File"), el("br"), f.error_message ?? "", " ", el("code", {}, f.error_code ?? "")))));
-  $("results").replaceChildren(...good.map(result));
-  for (const pre of $("results").querySelectorAll("pre[data-text]")) showText(pre, pre.dataset.text);
+  $("results").replaceChildren(...good.map((f) => result(f, good.length === 1)));
+  $("all-results").hidden = good.length < 2;
+  $("all-results").href = `/api/v1/operations/${encodeURIComponent(operation.id)}/download`;
   showCalls();
   announce(good.length ? `${good.length === 1 ? `${good[0].file_name} is` : `${good.length} results are`} ready` : "Operation failed");
   $("step-result").scrollIntoView({ block: "nearest" });
@@ -625,7 +744,8 @@ function finished(status) {
 function failed(error) {
   state(error.message === "Cancelled" ? "Cancelled" : "Failed", "failed");
   $("failures").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" },
-    error.message === "Cancelled" ? "The upload was cancelled." : error.message, error.code ? " " : null, error.code ? el("code", {}, error.code) : null)));
+    error.message === "Cancelled" ? "The upload was cancelled." : error.message, error.code && !error.ended ? " " : null, error.code && !error.ended ? el("code", {}, error.code) : null,
+    error.ended ? el("p", {}, el("a", { href: `/dashboard/login?next=${encodeURIComponent(`try${location.search}`)}` }, "Log in")) : null)));
   if (error instanceof UploadBlocked) $("failures").append(...corsInstructions());
   announce(error.message);
   $("step-result").scrollIntoView({ block: "nearest" });
@@ -641,24 +761,59 @@ function corsInstructions() {
   ];
 }
 
-function result(file) {
+/** A result: its viewer if it is the only one, else a tile that opens it. */
+function result(file, only) {
   const address = `/dashboard/files/${encodeURIComponent(file.file_key)}`;
   const name = file.file_name;
-  const views = {
-    image: () => el("img", { src: address, alt: name }),
-    pdf: () => el("iframe", { src: `${address}#toolbar=0&navpanes=0&view=FitH`, title: name }),
-    audio: () => el("audio", { src: address, controls: true, preload: "metadata", ariaLabel: name }),
-    video: () => el("video", { src: address, controls: true, preload: "metadata", ariaLabel: name }),
-    text: () => el("pre", { tabIndex: 0, ariaLabel: name, "data-text": address }),
-  };
-  return el("li", { className: "result" },
-    el("div", { className: "view" }, views[kindOf(name)]?.() ?? icon("file")),
-    el("div", { className: "about" }, el("div", {}, el("b", {}, name), el("span", {}, bytes(file.size ?? 0)),
+  const kind = kindOf(name);
+  let view;
+  if (!kind) view = el("div", { className: "view" }, badge(name));
+  else if (only) view = el("div", { className: "view" }, comparison(file, address) ?? viewer(kind, address, name));
+  else {
+    const picture = kind === "image" && file.size <= 5e6;
+    view = el("a", { className: "view", href: address, target: "_blank", "data-preview": kind, "data-name": name },
+      picture ? el("img", { src: address, alt: "", loading: "lazy", decoding: "async" }) : badge(name),
+      el("span", { className: "view-label" }, "Preview", el("span", { className: "sr" }, ` ${name}`)));
+  }
+  return el("li", { className: "result" }, view,
+    el("div", { className: "about" }, el("div", {}, el("b", {}, name), el("span", {}, bytes(file.size ?? 0), saved(file)),
         ...(file.warnings ?? []).map((w) => el("span", { className: "warning", title: w.code }, w.message))),
       el("a", { className: "button primary", href: file.download_link, download: name }, icon("download"), el("span", {}, "Download"), el("span", { className: "sr" }, ` ${name}`))));
 }
 
+const inputOf = (file) => files.find((f) => f.upload?.session?.file_key === file.input_file_key);
+
+/** How much smaller or larger the result of compress is. */
+function saved(file) {
+  const before = inputOf(file)?.file.size;
+  if (operation?.request.action !== "compress" || !before) return "";
+  const percent = Math.round(100 * (1 - file.size / before));
+  return percent > 0 ? ` · ${percent} % smaller than ${bytes(before)}` : ` · not smaller than ${bytes(before)}`;
+}
+
+/** The compressed picture over the original, with a slider between them. */
+function comparison(file, address) {
+  const input = inputOf(file);
+  if (operation?.request.action !== "compress" || kindOf(file.file_name) !== "image" || !input || kindOf(input.file.name) !== "image") return null;
+  const after = el("img", { src: address, alt: `${file.file_name}, compressed` });
+  const before = el("img", { className: "before", src: `/dashboard/files/${encodeURIComponent(file.input_file_key)}`, alt: `${input.file.name}, original` });
+  const slider = el("input", { type: "range", min: 0, max: 100, value: 50, ariaLabel: "Boundary between the original and the compressed picture" });
+  const cover = el("div", { className: "compare" }, after, before, el("span", { className: "compare-label left" }, "Original"), el("span", { className: "compare-label right" }, "Compressed"), slider);
+  const move = () => cover.style.setProperty("--at", `${slider.value}%`);
+  slider.addEventListener("input", move);
+  move();
+  return cover;
+}
+
 // ---- As curl ----
+
+let language = "curl";
+
+if (box.dataset.singleCall === "true") {
+  for (const input of $("languages").querySelectorAll("input")) {
+    input.addEventListener("change", () => { language = input.value; showCalls(); });
+  }
+}
 
 function showCalls() {
   const steps = [];
@@ -675,7 +830,12 @@ function showCalls() {
   const single = box.dataset.singleCall === "true" && !files.some((f) => f.upload?.url);
   if (single) {
     const request = operation?.request ?? { action, parameters: parameters() };
-    step("Do everything in one call …", curl.oneCall(request.action, files.map((f) => f.file.name), request.parameters, secrets));
+    const names = files.map((f) => f.file.name);
+    if (language !== "curl") {
+      $("calls").replaceChildren(code(`One call in ${languages[language]}`, program(language, request.action, names, request.parameters, secrets)));
+      return;
+    }
+    step("Do everything in one call …", curl.oneCall(request.action, names, request.parameters, secrets));
   }
   step(single ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
   if (imported) {
@@ -699,4 +859,24 @@ function code(name, text) {
   const pre = el("pre", { tabIndex: 0, ariaLabel: name }, el("code", {}, text));
   const button = el("button", { type: "button", className: "button compact", "data-copy-code": "" }, icon("copy"), el("span", {}, "Copy"));
   return el("div", { className: "code has-copy" }, pre, button);
+}
+
+// Uploads that a reload has interrupted continue when their file is chosen again.
+function showInterrupted() {
+  $("interrupted").replaceChildren(...interrupted().map((one) => {
+    const discard = el("button", { type: "button", className: "button compact" }, "Discard", el("span", { className: "sr" }, ` ${one.name}`));
+    discard.onclick = () => { one.discard(); showInterrupted(); $("input").focus(); };
+    return el("div", { className: "note" }, icon("refresh"), el("div", { className: "row-apart" }, el("span", { className: "break" }, `The upload of ${one.name} was interrupted at ${one.percent} %. Choose the file again to continue it.`), discard));
+  }));
+}
+
+showInterrupted();
+
+// An operation to run again with changes.
+if (box.dataset.from) {
+  const from = JSON.parse(box.dataset.from);
+  action = from.action;
+  for (const [name, v] of Object.entries(from.parameters ?? {})) given.set(name, typeof v === "object" ? Array.isArray(v) ? v.join(",") : JSON.stringify(v) : String(v));
+  if (from.files.length === 0) showMessage($("action-empty"), "The files of this operation have expired. Choose them again.");
+  for (const file of from.files) addStored(file);
 }

@@ -53,6 +53,39 @@ class Lanes {
 
 const lanes = new Lanes(4);
 
+// ---- Uploads that a reload has interrupted ----
+//
+// The sessions and the ETags of the sent parts are kept, not the content: the file must be chosen
+// again, and is recognized by its name, size and time.
+
+const storageKey = "filewright.uploads";
+const keptFor = 12 * 3600 * 1000;
+const account = document.getElementById("try")?.dataset.account ?? "";
+const fingerprint = (file) => `${account}|${file.name}|${file.size}|${file.lastModified}`;
+
+function load() {
+  try {
+    const all = JSON.parse(localStorage.getItem(storageKey)) ?? {};
+    for (const [id, one] of Object.entries(all)) if (!(Date.now() - one.at < keptFor)) delete all[id];
+    return all;
+  } catch { return {}; }
+}
+
+function store(id, one) {
+  const all = load();
+  if (one) all[id] = one; else delete all[id];
+  try { localStorage.setItem(storageKey, JSON.stringify(all)); } catch { /* without storage there is no resuming */ }
+}
+
+/** The interrupted uploads of this account: their name, and the share of parts that were sent. */
+export function interrupted() {
+  return Object.entries(load()).filter(([id]) => id.startsWith(`${account}|`)).map(([id, one]) => ({
+    name: one.request.file_name,
+    percent: Math.floor(100 * Object.keys(one.etags).length / one.request.parts),
+    discard: () => store(id, null),
+  }));
+}
+
 export class Upload {
   /** Calls changed whenever the state or progress changes. */
   constructor(file, changed) {
@@ -78,10 +111,10 @@ export class Upload {
     this.changed(this);
   }
 
+  /** Starts no more parts. Those that are being sent arrive, so nothing is sent twice. */
   pause() {
     if (this.state === "done" || this.state === "failed" || this.resume) return;
     this.held = new Promise((go) => { this.resume = go; });
-    for (const request of this.requests) request.abort();
     this.set("paused");
   }
 
@@ -106,29 +139,57 @@ export class Upload {
     try {
       const { count, length } = cut(this.file.size);
       this.request = { file_name: this.file.name, size: this.file.size, mime_type: this.file.type || "application/octet-stream", parts: count };
+      this.id = fingerprint(this.file);
       this.set("sending");
-      this.session = await this.again(() => call("/initiate-upload", this.request));
-      this.loaded = new Array(count).fill(0);
-      this.parts = await Promise.all(this.session.presigned_urls.map((url, i) => this.part(url, i, this.file.slice(i * length, (i + 1) * length))));
-      this.completion = { file_key: this.session.file_key, object_name: this.session.object_name, upload_id: this.session.upload_id, parts: this.parts };
-      await this.again(() => call("/complete-upload", this.completion));
+      const before = load()[this.id];
+      this.resumed = before !== undefined && before.request.parts === count;
+      try {
+        await this.send(count, length, this.resumed ? before : null);
+      } catch (error) {
+        const stale = this.resumed && error.status >= 400 && error.status < 500 && error.status !== 401 && error.status !== 429;
+        if (!stale) throw error;
+        for (const request of this.requests) request.abort();
+        this.resumed = false;
+        await this.send(count, length, null); // the old session has expired
+      }
+      store(this.id, null);
       this.set("done");
       return this.session.file_key;
     } catch (error) {
       this.failed = error;
       for (const request of this.requests) request.abort();
+      if (this.cancelled) store(this.id, null);
       this.set("failed", this.cancelled ? "Cancelled" : error.message);
       throw error;
     }
   }
 
+  async send(count, length, before) {
+    this.session = before?.session ?? await this.again(() => call("/initiate-upload", this.request));
+    this.kept = { at: Date.now(), request: this.request, session: this.session, etags: before?.etags ?? {} };
+    if (count > 1) store(this.id, this.kept);
+    this.loaded = new Array(count).fill(0);
+    this.parts = await Promise.all(this.session.presigned_urls.map((url, i) => this.part(url, i, this.file.slice(i * length, (i + 1) * length))));
+    this.completion = { file_key: this.session.file_key, object_name: this.session.object_name, upload_id: this.session.upload_id, parts: this.parts };
+    await this.again(() => call("/complete-upload", this.completion));
+  }
+
   async part(url, i, blob) {
+    const known = this.kept.etags[i];
+    if (known) {
+      this.loaded[i] = blob.size;
+      this.sent = this.loaded.reduce((a, b) => a + b, 0);
+      return { part_number: i + 1, etag: known };
+    }
     return this.again(async () => {
       await lanes.take();
       try {
         if (this.cancelled || this.failed) throw new Stopped("Cancelled");
         if (this.held) throw new DOMException("paused", "AbortError");
-        return { part_number: i + 1, etag: await this.put(url, i, blob) };
+        const etag = await this.put(url, i, blob);
+        this.kept.etags[i] = etag;
+        if (this.loaded.length > 1 && !this.cancelled) store(this.id, this.kept);
+        return { part_number: i + 1, etag };
       } finally {
         lanes.give();
       }

@@ -75,8 +75,9 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	s := &model.Sheet{Number: p.Number, W: p.W, H: p.H}
 	view := p.Matrix()
 	links := x.links(p, view)
-	if x.media != nil {
-		s.Fields = x.fields(p, view)
+	s.Fields = x.fields(p, view)
+	if x.media == nil { // for text, only values that are not on the page count
+		s.Fields = slices.DeleteFunc(s.Fields, func(f *model.Field) bool { return !f.Undrawn || strings.TrimSpace(f.Value) == "" })
 	}
 	x.flatten(p)
 	glyphs, _ := x.glyphs(p, view)
@@ -119,8 +120,10 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	}
 	s.Words = raiseWords(makeWords(glyphs))
 	s.Unlikely = Unlikely(s) || unreadable(s, x.unread) || x.left >= leftGlyphs
-	if x.media != nil {
-		fillFields(s)
+	fillFields(s)
+	if x.media == nil {
+		s.Fields = nil
+	} else {
 		w := &walker{x: x, page: p, sheet: s, turn: turn}
 		w.walk(view)
 		w.finish()

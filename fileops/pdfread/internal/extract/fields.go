@@ -95,6 +95,7 @@ func (x *Extractor) field(form, annot uint64, view geom.Matrix) *model.Field {
 		return f
 	}
 	f.Value = text("FPDFAnnot_GetFormFieldValue")
+	f.Undrawn = !in.HasKey(annot, "AP")
 	if f.Kind == model.ChoiceField {
 		for i := range min(in.Int("FPDFAnnot_GetOptionCount", form, annot), maxOptions) {
 			if o := text("FPDFAnnot_GetOptionLabel", uint64(i)); o != "" && !slices.Contains(f.Options, o) {
@@ -141,12 +142,39 @@ func fillFields(s *model.Sheet) {
 		if f.H() > 2.5*size { // several lines
 			base = f.T + 1.1*size
 		}
+		if f.Undrawn && strings.TrimSpace(f.Value) != "" {
+			s.Words = append(s.Words, valueWords(f, base, size)...)
+			return false
+		}
 		n := min(max(int(f.W()/(0.5*size)), 1), maxBlanks)
 		w := &model.Word{Rect: geom.Rect{L: f.L, T: base - 0.8*size, R: f.R, B: base + 0.2*size}, Base: base, Size: size, Field: f}
 		w.Spans = []model.Span{{Text: strings.Repeat(model.Blank, n), Style: model.Style{Size: size}}}
 		s.Words = append(s.Words, w)
 		return false
 	})
+}
+
+// valueWords returns the words of a field that viewers draw themselves, from the base line of the
+// first one. The size falls if a line would not fit into the field.
+func valueWords(f *model.Field, base, size float64) (out []*model.Word) {
+	const width, smallest = 0.5, 4 // of a character, of the size; points
+	lines := strings.FieldsFunc(f.Value, func(r rune) bool { return r == '\r' || r == '\n' })
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); float64(n)*width*size > f.W() {
+			size = max(smallest, f.W()/(width*float64(n)))
+		}
+	}
+	for i, line := range lines {
+		x, b := f.L, base+1.2*size*float64(i)
+		for _, text := range strings.Fields(line) {
+			w := width * size * float64(utf8.RuneCountInString(text))
+			word := &model.Word{Rect: geom.Rect{L: x, T: b - 0.8*size, R: x + w, B: b + 0.2*size}, Base: b, Size: size, Field: f}
+			word.Spans = []model.Span{{Text: text, Style: model.Style{Size: size}}}
+			out = append(out, word)
+			x += w + width*size
+		}
+	}
+	return out
 }
 
 // dingbats maps the codes of the usual marks in ZapfDingbats (ISO 32000-1, D.6) to

@@ -75,6 +75,11 @@ func OpenDocument(in *Instance, data []byte, password string) (*Document, error)
 	return d, nil
 }
 
+// Encrypted reports whether the file is encrypted, also if it opens without a password.
+func (d *Document) Encrypted() bool {
+	return d.In.Int("FPDF_GetSecurityHandlerRevision", d.Ptr) >= 0
+}
+
 // Reopen opens the file again, without changes that were made to d. It returns nil
 // if that fails.
 func (d *Document) Reopen() *Document {

@@ -307,6 +307,13 @@ func (in *Instance) cString(s string) uint32 {
 	return p
 }
 
+// HasKey reports whether the dictionary of an annotation has a key.
+func (in *Instance) HasKey(annot uint64, key string) bool {
+	p := in.cString(key)
+	defer in.free(p)
+	return in.Ok("FPDFAnnot_HasKey", annot, uint64(p))
+}
+
 func (in *Instance) free(p uint32) { in.Call("free", uint64(p)) }
 
 // Bytes returns n bytes of the instance's memory without a copy. They are valid

@@ -1,0 +1,347 @@
+package dashboard
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status"
+)
+
+const (
+	operationsPerPage = 50
+	exportPage        = 500 // rows of a CSV file that are read at a time
+	exportPause       = 30 * time.Second
+)
+
+// allAccounts is the value of the filter for the operations of all accounts.
+const allAccounts = "all"
+
+// A historyForm holds the filters of the list of operations, as the address has them.
+type historyForm struct {
+	Text, Action, State, Key, From, To, Account, Sort string
+}
+
+var historyFields = []string{"q", "action", "state", "key", "from", "to", "account", "sort"}
+
+func (f *historyForm) field(name string) *string {
+	return map[string]*string{"q": &f.Text, "action": &f.Action, "state": &f.State, "key": &f.Key, "from": &f.From, "to": &f.To, "account": &f.Account, "sort": &f.Sort}[name]
+}
+
+// readHistory reads the filters of a request. It drops those that the visitor may not use or that
+// are invalid.
+func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
+	values := v.r.URL.Query()
+	for _, name := range historyFields {
+		*f.field(name) = strings.TrimSpace(values.Get(name))
+	}
+	if old := values.Get("status"); f.State == "" {
+		f.State = old // of links to earlier versions
+	}
+	if !slices.Contains(status.Conditions(), status.Condition(f.State)) {
+		f.State = ""
+	}
+	if f.Sort != "oldest" {
+		f.Sort = ""
+	}
+	if !v.who.Administrator || f.Account == v.who.ID {
+		f.Account = ""
+	}
+	if runes := []rune(f.Text); len(runes) > 200 {
+		f.Text = string(runes[:200])
+	}
+	q = status.HistoryQuery{
+		Owner: v.owner(), Text: f.Text, Action: f.Action, Key: f.Key, Condition: status.Condition(f.State), Oldest: f.Sort == "oldest",
+		After: values.Get("after"), Limit: operationsPerPage,
+	}
+	switch f.Account {
+	case "":
+	case allAccounts:
+		q.Owner = ""
+	default:
+		q.Owner = f.Account
+	}
+	day := func(text *string) time.Time {
+		t, err := time.Parse(time.DateOnly, *text)
+		if err != nil {
+			*text = ""
+			return time.Time{}
+		}
+		return t
+	}
+	q.From = day(&f.From)
+	if q.To = day(&f.To); !q.To.IsZero() {
+		q.To = q.To.AddDate(0, 0, 1)
+	}
+	return f, q
+}
+
+// query returns the address of the filters, with further pairs of names and values.
+func (f historyForm) query(more ...string) string {
+	values := url.Values{}
+	for _, name := range historyFields {
+		if v := *f.field(name); v != "" {
+			values.Set(name, v)
+		}
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		values.Set(more[i], more[i+1])
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}
+
+// Filtered reports whether the form hides any operation.
+func (f historyForm) Filtered() bool { f.Sort, f.Account = "", ""; return f != historyForm{} }
+
+// More reports whether one of the filters that are not always visible is set.
+func (f historyForm) More() bool {
+	return f.Key != "" || f.From != "" || f.To != "" || f.Account != "" || f.Sort != ""
+}
+
+// A choiceOption is an option of a filter.
+type choiceOption struct{ Value, Text string }
+
+type operationsPage struct {
+	Form     historyForm
+	States   []status.Condition
+	Actions  []string
+	Keys     []choiceOption
+	Accounts []choiceOption // for administrators
+	Rows     []*operationRow
+	Names    map[string]string // of accounts, by ID; nil: the list has only the visitor's operations
+	Older    string            // address of the next page
+	Scanned  bool              // there may be more matches on the next page
+	First    bool              // this is the first page
+	Export   string
+	Searches bool // false: the store can neither search nor delete
+	Back     string
+}
+
+// Newest returns the address of the first page.
+func (b operationsPage) Newest() string { return "operations" + b.Form.query() }
+
+func (d *Dashboard) operations(v *visit) error {
+	f, q := readHistory(v)
+	ctx := v.r.Context()
+	b := operationsPage{Form: f, States: status.Conditions(), Actions: d.cfg.Service.Capabilities().Registry().Names(), First: q.After == "", Searches: true,
+		Export: "operations.csv" + f.query(), Back: strings.TrimPrefix(v.r.URL.RequestURI(), Path)}
+	found, err := d.cfg.Service.Operations().History(ctx, q)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		b.Searches, b.Form = false, historyForm{}
+		if found, err = d.listed(v, q.After); err != nil {
+			return err
+		}
+	case errors.Is(err, fs.ErrNotExist): // the last operation of the page before was deleted
+		return d.redirect(v, b.Newest())
+	case err != nil:
+		return err
+	}
+	for _, op := range found.Operations {
+		r := row(op)
+		r.Foreign = op.Owner != v.owner()
+		b.Rows = append(b.Rows, r)
+	}
+	if found.Next != "" {
+		b.Older, b.Scanned = "operations"+f.query("after", found.Next), found.Scanned
+	}
+	keys, err := d.cfg.Accounts.Keys().List(ctx, v.owner())
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		b.Keys = append(b.Keys, choiceOption{k.ID, k.Name})
+	}
+	if v.who.Administrator {
+		accounts, err := d.cfg.Accounts.List(ctx)
+		if err != nil {
+			return err
+		}
+		b.Names = make(map[string]string)
+		for _, a := range accounts {
+			b.Names[a.ID] = accountName(a)
+			if a.ID != v.owner() {
+				b.Accounts = append(b.Accounts, choiceOption{a.ID, accountName(a)})
+			}
+		}
+		if f.Account == "" {
+			b.Names = nil
+		}
+	}
+	return d.render(v, http.StatusOK, page{Template: "operations", Title: "Operations", Nav: "operations", Body: b})
+}
+
+func accountName(a *account.Account) string {
+	if a.Name == "" {
+		return short(a.ID)
+	}
+	return a.Name
+}
+
+// listed returns a page of operations of a store that cannot search.
+func (d *Dashboard) listed(v *visit, after string) (p status.HistoryPage, err error) {
+	for op, err := range d.cfg.Service.Operations().List(v.r.Context(), status.Query{Owner: v.owner(), Before: after, Limit: operationsPerPage + 1}) {
+		if err != nil {
+			return p, err
+		}
+		if len(p.Operations) == operationsPerPage {
+			p.Next = p.Operations[operationsPerPage-1].ID
+			break
+		}
+		p.Operations = append(p.Operations, op)
+	}
+	return p, nil
+}
+
+// exportOperations answers GET …/operations.csv with the operations that the filters select. It
+// writes while it reads, so the length of the list does not matter.
+func (d *Dashboard) exportOperations(v *visit) error {
+	f, q := readHistory(v)
+	q.Limit = exportPage
+	page, err := d.cfg.Service.Operations().History(v.r.Context(), q)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fs.ErrNotExist
+	}
+	if err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="operations.csv"`)
+	rc := http.NewResponseController(v.w)
+	defer rc.SetWriteDeadline(time.Time{})
+	w := csv.NewWriter(v.w)
+	head := []string{"id", "created", "finished", "seconds", "state", "action", "key", "files", "failed", "bytes", "names", "errors", "warnings"}
+	if f.Account != "" {
+		head = append(head, "account")
+	}
+	if err := w.Write(head); err != nil {
+		return nil // the client has left
+	}
+	for {
+		rc.SetWriteDeadline(time.Now().Add(exportPause))
+		for _, op := range page.Operations {
+			record := exportRecord(op, op.Owner == v.owner())
+			if f.Account != "" {
+				record = append(record, op.Owner)
+			}
+			for i := range record {
+				record[i] = cell(record[i])
+			}
+			if err := w.Write(record); err != nil {
+				return nil
+			}
+		}
+		w.Flush()
+		if w.Error() != nil || page.Next == "" {
+			return nil
+		}
+		rc.Flush()
+		q.After = page.Next
+		if page, err = d.cfg.Service.Operations().History(v.r.Context(), q); err != nil {
+			panic(http.ErrAbortHandler) // so that the client does not take the file for complete
+		}
+	}
+}
+
+// exportRecord returns the row of an operation. Administrators do not see the names of files of
+// others.
+func exportRecord(op *status.Operation, own bool) []string {
+	r := row(op)
+	var bytes int64
+	var names, codes, warnings []string
+	add := func(list *[]string, s string) {
+		if !slices.Contains(*list, s) {
+			*list = append(*list, s)
+		}
+	}
+	for _, it := range op.Items {
+		if it.Error != nil {
+			add(&codes, it.Error.Code)
+		}
+		for _, one := range it.Warnings {
+			add(&warnings, one.Code)
+		}
+	}
+	for _, it := range r.Items {
+		for _, f := range it.Inputs {
+			bytes += f.Size
+			if own {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	finished, seconds := "", ""
+	if !op.Finished.IsZero() {
+		finished, seconds = iso(op.Finished), strconv.FormatFloat(op.Finished.Sub(op.Created).Seconds(), 'f', 3, 64)
+	}
+	return []string{op.ID, iso(op.Created), finished, seconds, string(op.Condition()), r.Action, op.Origin.Key, strconv.Itoa(r.Files()), strconv.Itoa(r.Failed),
+		strconv.FormatInt(bytes, 10), strings.Join(names, "\n"), strings.Join(codes, " "), strings.Join(warnings, " ")}
+}
+
+// cell returns a text for a CSV file that spreadsheets do not take for a formula.
+func cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// bulkLimit is the number of operations that one form can change.
+const bulkLimit = 200
+
+// bulk applies an action to the chosen operations.
+func (d *Dashboard) bulk(v *visit) error {
+	ctx, owner := v.r.Context(), v.owner()
+	ids, what := v.r.Form["id"], v.r.FormValue("what")
+	back := next(v.r.FormValue("back"))
+	if back == "" {
+		back = "operations"
+	}
+	if len(ids) == 0 {
+		return d.done(v, "bulk-none", back)
+	}
+	ids = ids[:min(len(ids), bulkLimit)]
+	var one func(id string) error
+	switch what {
+	case "cancel":
+		one = func(id string) error { _, err := d.cfg.Service.Operations().Cancel(ctx, owner, id); return err }
+	case "delete":
+		one = func(id string) error { return d.cfg.Service.Forget(ctx, owner, id) }
+	case "again":
+		one = func(id string) error { _, err := d.cfg.Service.Again(ctx, owner, id); return err }
+	case "download":
+		err := d.cfg.Service.ResultsOf(v.w, v.r, owner, ids)
+		if p := httpapi.ProblemOf(err); err != nil && p.Status == http.StatusGone {
+			return d.done(v, "bulk-empty", back)
+		}
+		return err
+	default:
+		return fs.ErrNotExist
+	}
+	good, bad := 0, 0
+	for _, id := range ids {
+		err := one(id)
+		switch {
+		case err == nil:
+			good++
+		case errors.Is(err, status.ErrNotFinal), errors.Is(err, fs.ErrNotExist), httpapi.ProblemOf(err).Status < 500:
+			bad++
+		default:
+			return err
+		}
+	}
+	return d.done(v, fmt.Sprintf("bulk-%s.%d.%d", what, good, bad), back)
+}
