@@ -19,8 +19,8 @@ build:
 
 ## test: every behaviour at a short scale; with the race detector where goroutines share data
 test: check
-	$(GO) test -short -vet=off $(RACE) $(SHARING)
-	$(GO) test -short -vet=off $(call others,$(SHARING))
+	$(SCRATCH) $(GO) test -short -vet=off $(LINK) $(RACE) $(SHARING)
+	$(GO) test -short -vet=off $(LINK) $(call others,$(SHARING))
 
 ## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
 ## of the engine packages that work on several files at the same time
@@ -42,6 +42,10 @@ TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|
 # The race detector makes the SQLite of modernc.org, which is C translated to Go, many times slower.
 # Its own memory accesses are not checked; those of this module are.
 RACE := -race -gcflags=modernc.org/...=-race=false
+# These tests spent a third of their processor time in the kernel, much of it to create and remove files.
+SCRATCH := GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(scripts/scratch.sh)
+# Test binaries without debug information link faster.
+LINK := -ldflags=-w
 # Without this, each test binary with the race detector sleeps for a second at its end.
 export GORACE := atexit_sleep_ms=0
 

@@ -63,8 +63,8 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 			return err
 		}
 	}
-	var before bytes.Buffer // without encryption and damage, so that both see the same pages
-	if err := d.Write(&before, false, nil); err != nil {
+	before, err := plainCopy(d)
+	if err != nil {
 		return err
 	}
 	want := pdfa.Standard{UA: job.Params.Bool("pdfua")}
@@ -95,7 +95,7 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	job.Progress(0.8)
-	if err := t.comparePages(ctx, job, before.Bytes(), after.Bytes(), len(pages)); err != nil {
+	if err := t.comparePages(ctx, job, before, after.Bytes(), len(pages)); err != nil {
 		return err
 	}
 	if err := warnSigned(job); err != nil {
@@ -193,7 +193,7 @@ func (t Tools) archivable(ctx context.Context, job *fileops.Job, d *pdf.Document
 		job.Warn(fileops.WarnContentDropped, "Left out %s that no page shows.", plural(losses.Hidden, "hidden annotation"))
 	}
 	if losses.XFA {
-		job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields stay.")
+		warnXFA(job, "the file")
 	}
 	if losses.Packets > 0 {
 		job.Warn(fileops.WarnMetadataDropped, "The metadata of pictures and other parts of the file was left out.")

@@ -50,7 +50,7 @@ func (t Tools) FillForm() fileops.Action {
 		if acro["XFA"] != nil {
 			delete(acro, "XFA")
 			delete(d.Catalog(), "NeedsRendering")
-			job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields stay.")
+			warnXFA(job, "the file")
 		}
 		if form.Scripted(values) {
 			job.Warn(fileops.WarnScriptNotRun, "Scripts of the form, which calculate or check values, were not run.")

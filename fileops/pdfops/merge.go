@@ -113,7 +113,7 @@ func (m *merger) warnLosses(job *fileops.Job, d *pdf.Document, name string) {
 		job.Warn(fileops.WarnSignatureInvalid, "The signatures of %s do not cover the result.", name)
 	}
 	if d.Dict(d.Catalog()["AcroForm"])["XFA"] != nil {
-		job.Warn(fileops.WarnContentDropped, "The XFA form of %s was left out; its fields stay.", name)
+		warnXFA(job, name)
 	}
 	if m.inputs == 0 && d.Claims(standards()...) {
 		job.Warn(fileops.WarnMetadataDropped, "%s claims to conform to a standard, such as PDF/A; the result does not.", name)

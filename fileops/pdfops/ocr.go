@@ -64,11 +64,11 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 		return err
 	}
 	defer d.Close()
-	var before bytes.Buffer // without encryption and damage, so that both see the same pages
-	if err := d.Write(&before, false, nil); err != nil {
+	before, err := plainCopy(d)
+	if err != nil {
 		return err
 	}
-	input, force := before.Bytes(), job.Params.Bool("force")
+	input, force := before, job.Params.Bool("force")
 	hidden := new(hiddenText)
 	if force && d.Dict(d.Catalog()["StructTreeRoot"]) == nil {
 		if hidden = removeHiddenText(d, pages); len(hidden.removed) > 0 {
@@ -115,7 +115,7 @@ func (t Tools) ocr(ctx context.Context, job *fileops.Job, language string) error
 		return writePure(job, d, d.IsPDFA1(), nil)
 	}
 	layer.finish()
-	if err := t.checkLayer(ctx, d, before.Bytes(), changed, replaced); err != nil {
+	if err := t.checkLayer(ctx, d, before, changed, replaced); err != nil {
 		return err
 	}
 	job.Warn(fileops.WarnTextRecognized, "The text of %s was recognised and may contain errors.", pagelist.Count(len(changed)))

@@ -137,11 +137,16 @@ func warnExcerpt(job *fileops.Job, losses excerpt.Losses, signed bool) {
 		job.Warn(fileops.WarnContentDropped, "Left out %s of the file.", plural(losses.Attachments, "attachment"))
 	}
 	if losses.XFA {
-		job.Warn(fileops.WarnContentDropped, "The XFA form of the file was left out; its fields stay.")
+		warnXFA(job, "the file")
 	}
 	if signed {
 		job.Warn(fileops.WarnSignatureInvalid, "The signatures of the file do not cover the result.")
 	}
+}
+
+// warnXFA warns that a file lost its XFA form and keeps the fields.
+func warnXFA(job *fileops.Job, file string) {
+	job.Warn(fileops.WarnContentDropped, "The XFA form of %s was left out; its fields stay.", file)
 }
 
 // plural returns "1 link" or "2 links".

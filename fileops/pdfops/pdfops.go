@@ -27,6 +27,7 @@
 package pdfops
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -200,6 +201,14 @@ func (t Tools) loadPages(ctx context.Context, job *fileops.Job) (*pdf.Document, 
 		return nil, nil, errors.Join(err, d.Close())
 	}
 	return d, pages, nil
+}
+
+// plainCopy returns a document as a file without encryption and damage, to compare its
+// pages with those of the result.
+func plainCopy(d *pdf.Document) ([]byte, error) {
+	var b bytes.Buffer
+	err := d.Write(&b, false, nil)
+	return b.Bytes(), err
 }
 
 // load reads a PDF file. If pdfcpu cannot read it completely, qpdf rewrites it first.
