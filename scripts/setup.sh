@@ -221,9 +221,11 @@ beside() {
 	go_toolchain
 	go_tools
 	from_npm
-	# The alerting rules are checked by promtool (50 MB), and a test runs the service behind nginx (1 MB).
+	# The alerting rules are checked by promtool (50 MB), and tests run the service behind nginx (1 MB) and
+	# Caddy (36 MB).
 	from_package promtool prometheus usr/bin/promtool
 	from_package nginx nginx usr/sbin/nginx
+	from_package caddy caddy usr/bin/caddy
 	sharp
 }
 finished() { # exits if no package is missing

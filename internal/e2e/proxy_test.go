@@ -46,19 +46,48 @@ func certificate(t *testing.T, certFile, keyFile string) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
-// nginxPath returns the path of nginx, which is not in the PATH of ordinary users. scripts/setup.sh
-// takes it out of its package.
-func nginxPath(t *testing.T) string {
+// proxyPath returns the path of a proxy, which may not be in the PATH of ordinary users.
+// scripts/setup.sh takes it out of its package.
+func proxyPath(t *testing.T, dir, name string) string {
 	t.Helper()
-	own, err := filepath.Abs(filepath.Join("..", "..", ".tools", "usr", "sbin", "nginx"))
+	own, err := filepath.Abs(filepath.Join("..", "..", ".tools", dir, name))
 	systest.NoError(t, err)
-	for _, path := range []string{"nginx", "/usr/sbin/nginx", own} {
+	for _, path := range []string{name, filepath.Join("/", dir, name), own} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found
 		}
 	}
-	t.Fatal("there is no nginx; scripts/setup.sh test installs it")
+	t.Fatalf("there is no %s; scripts/setup.sh test installs it", name)
 	return ""
+}
+
+// example reads a file of examples/deploy and replaces each text, which must be there.
+func example(t *testing.T, name string, changes ...[2]string) string {
+	t.Helper()
+	config := string(systest.ReadFile(t, filepath.Join("..", "..", "examples", "deploy", filepath.FromSlash(name))))
+	for _, change := range changes {
+		if !strings.Contains(config, change[0]) {
+			t.Fatalf("%s has no %q", name, change[0])
+		}
+		config = strings.ReplaceAll(config, change[0], change[1])
+	}
+	return config
+}
+
+// runProxy starts a proxy, which ends with the test.
+func runProxy(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	systest.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", cmd.Path, &log)
+		}
+	})
 }
 
 // TestNginx runs the service behind nginx with the configuration of examples/deploy.
@@ -71,16 +100,9 @@ func TestNginx(t *testing.T) {
 
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	browser := certificate(t, cert, key)
-	config := string(systest.ReadFile(t, filepath.Join("..", "..", "examples", "deploy", "nginx.conf")))
-	for _, change := range [][2]string{
-		{"listen 443 ssl", "listen " + outside + " ssl"}, {"server_name files.example.com", "server_name 127.0.0.1"},
-		{"/etc/ssl/files.example.com.pem", cert}, {"/etc/ssl/files.example.com.key", key}, {"http://127.0.0.1:8080", s.url},
-	} {
-		if !strings.Contains(config, change[0]) {
-			t.Fatalf("nginx.conf has no %q", change[0])
-		}
-		config = strings.ReplaceAll(config, change[0], change[1])
-	}
+	config := example(t, "nginx.conf",
+		[2]string{"listen 443 ssl", "listen " + outside + " ssl"}, [2]string{"server_name files.example.com", "server_name 127.0.0.1"},
+		[2]string{"/etc/ssl/files.example.com.pem", cert}, [2]string{"/etc/ssl/files.example.com.key", key}, [2]string{"http://127.0.0.1:8080", s.url})
 	path := filepath.Join(dir, "nginx.conf")
 	systest.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `daemon off;
 pid %[1]s/nginx.pid;
@@ -92,19 +114,34 @@ client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path
 %[2]s
 }
 `, dir, config), 0o600))
-	nginx := exec.Command(nginxPath(t), "-p", dir, "-c", path)
-	var log bytes.Buffer
-	nginx.Stdout, nginx.Stderr = &log, &log
-	nginx.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	systest.NoError(t, nginx.Start())
-	t.Cleanup(func() {
-		nginx.Process.Signal(syscall.SIGTERM)
-		nginx.Wait()
-		if t.Failed() {
-			t.Logf("nginx: %s", &log)
-		}
-	})
-	eventually(t, "nginx responds", func() bool {
+	runProxy(t, exec.Command(proxyPath(t, "usr/sbin", "nginx"), "-p", dir, "-c", path))
+	throughProxy(t, s, public, browser)
+}
+
+// TestCaddy runs the service behind Caddy with the configuration of examples/deploy.
+func TestCaddy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	outside := oidctest.Address(t)
+	public := "https://" + outside
+	s := startLean(t, filepath.Join(dir, "data"), "--public-url", public, "--trust-proxy")
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	browser := certificate(t, cert, key)
+	config := example(t, "Caddyfile",
+		[2]string{"\nfiles.example.com {\n", fmt.Sprintf("\n{\n\tadmin off\n\tauto_https disable_redirects\n}\n%s {\n\ttls %s %s\n", public, cert, key)},
+		[2]string{"127.0.0.1:8080", strings.TrimPrefix(s.url, "http://")})
+	path := filepath.Join(dir, "Caddyfile")
+	systest.NoError(t, os.WriteFile(path, []byte(config), 0o600))
+	caddy := exec.Command(proxyPath(t, "usr/bin", "caddy"), "run", "--adapter", "caddyfile", "--config", path)
+	caddy.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	runProxy(t, caddy)
+	throughProxy(t, s, public, browser)
+}
+
+// throughProxy waits for a proxy in front of s, and runs an action and a login through it.
+func throughProxy(t *testing.T, s *server, public string, browser *http.Client) {
+	t.Helper()
+	eventually(t, "the proxy responds", func() bool {
 		resp, err := browser.Get(public + "/healthz")
 		if err != nil {
 			return false
@@ -113,7 +150,7 @@ client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path
 		return resp.StatusCode == http.StatusOK
 	})
 
-	// The whole flow, with a body above nginx's own limit of 1 MiB and with events.
+	// The whole flow, with a body above the 1 MiB that nginx allows by default, and with events.
 	c := &client.Client{BaseURL: public, Key: s.key, HTTP: browser}
 	table := "name,number\n" + strings.Repeat("some name,1234567\n", 150_000)
 	file, err := c.Upload(t.Context(), "table.csv", strings.NewReader(table), int64(len(table)), nil)
