@@ -256,7 +256,11 @@ those of serve in a YAML file: refserver serve --config FILE.
 
 // list prints commands.
 func (c *cli) list(commands []*cobra.Command) {
+	wide := 21
 	for _, sub := range commands {
-		fmt.Fprintf(c.out, "  %-21s %s\n", sub.Use, sub.Short)
+		wide = max(wide, len(sub.Use))
+	}
+	for _, sub := range commands {
+		fmt.Fprintf(c.out, "  %-*s %s\n", wide, sub.Use, sub.Short)
 	}
 }
