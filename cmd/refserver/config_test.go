@@ -159,6 +159,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"help"}, 0, "doctor"},
 		{[]string{"--version"}, 0, "dev"},
 		{[]string{"version"}, 0, "dev"},
+		{[]string{"version", "--json"}, 0, `"version":"dev","go":"go1.`},
 		{[]string{"serve", "--help"}, 0, "--data-dir"},
 		{[]string{"keys"}, 2, "create"},
 		{[]string{"keys", "help"}, 0, "revoke"},
