@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -35,6 +36,8 @@ type Extractor struct {
 	names map[model.Font]*model.Font
 	media *Store  // nil if pictures are not wanted
 	dpi   float64 // of pictures that are rendered
+
+	chars []pdfium.Char // a buffer for those of a page
 
 	unread int // visible characters of the last page that are codes without text
 	left   int // characters of the last page that are still numbers of glyphs
@@ -183,13 +186,20 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 	defer in.Call("FPDFText_ClosePage", text)
 	n := min(in.Int("FPDFText_CountChars", text), pdfium.MaxChars)
 	objects := make(map[uint64]*objectStyle)
-	var out []glyph
+	out := make([]glyph, 0, max(n, 0))
 	var space, gap bool
 	var high rune
 	var last uint64 // object of the last character
-	drawn := make(overprint)
-	for i := uint64(0); int(i) < n && in.Err == nil; i++ {
-		r := rune(uint32(in.Call("FPDFText_GetUnicode", text, i)))
+	var of uint64   // object of st
+	var st *objectStyle
+	drawn := newOverprint(max(n, 0))
+	x.chars = in.Chars(x.chars[:0], text, n)
+	for i := range x.chars {
+		if in.Err != nil {
+			break
+		}
+		c := &x.chars[i]
+		r := c.Rune
 		if utf16.IsSurrogate(r) {
 			if high == 0 {
 				high = r
@@ -203,33 +213,26 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 			r = '-'
 		case r == 0 || r == 0xfffe || r == 0xffff || r == 0xfeff || r == 0x200b:
 			continue
-		case unicode.IsControl(r) && in.Int("FPDFText_IsGenerated", text, i) != 1 && in.Int("FPDFText_HasUnicodeMapError", text, i) == 1:
+		case c.Unmapped && unicode.IsControl(r):
 			// A code of the font, which stands for a visible character.
 		case unicode.IsSpace(r) || unicode.IsControl(r):
-			if in.Int("FPDFText_IsGenerated", text, i) == 1 {
+			if c.Generated {
 				gap = true
 			} else {
 				space = true
 			}
 			continue
 		}
-		obj := in.Call("FPDFText_GetTextObject", text, i)
-		st := objects[obj]
-		if st == nil {
-			st = x.objectStyle(text, obj, i, view)
-			objects[obj] = st
+		obj := c.Object
+		if st == nil || obj != of {
+			if st = objects[obj]; st == nil {
+				st = x.objectStyle(text, obj, uint64(i), view)
+				objects[obj] = st
+			}
+			of = obj
 		}
-		if !in.Ok("FPDFText_GetLooseCharBox", text, i, in.Arg(0)) {
-			continue
-		}
-		var box [4]float64 // left, top, right, bottom
-		in.OutFloats(box[:])
-		g := glyph{Rect: view.Rect(box[0], box[1], box[2], box[3]), style: st.Style, turn: st.turn, hidden: st.hidden, mirror: st.mirror, space: space, gap: gap, rtl: model.IsRTL(r)}
-		if in.Ok("FPDFText_GetCharOrigin", text, i, in.Arg(0), in.Arg(1)) {
-			g.x, g.y = view.Apply(in.OutDouble(0), in.OutDouble(1))
-		} else {
-			g.x, g.y = g.L, g.B
-		}
+		g := glyph{Rect: view.Rect(c.Box[0], c.Box[1], c.Box[2], c.Box[3]), style: st.Style, turn: st.turn, hidden: st.hidden, mirror: st.mirror, space: space, gap: gap, rtl: model.IsRTL(r)}
+		g.x, g.y = view.Apply(c.X, c.Y)
 		if !(math.Abs(g.L) < 1e5 && math.Abs(g.T) < 1e5 && math.Abs(g.R) < 1e5 && math.Abs(g.B) < 1e5) {
 			continue
 		}
@@ -262,37 +265,70 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 	return out, objects
 }
 
-// overprint records where characters were drawn. Text drawn twice with a small
+// An overprint records where characters were drawn. Text drawn twice with a small
 // offset looks bold or has a shadow.
-type overprint map[printed][]struct {
-	x, y float64
-	obj  uint64
+type overprint struct {
+	last  map[printed]int32 // the last of drawn with this text and place, plus 1
+	drawn []drawnGlyph
+	texts map[string]int32 // numbers of texts of several characters
 }
 
-type printed struct {
-	text string
-	x, y int
+func newOverprint(chars int) *overprint {
+	return &overprint{last: make(map[printed]int32, chars), drawn: make([]drawnGlyph, 0, chars), texts: make(map[string]int32)}
+}
+
+// A printed is a text and a square of the page.
+type printed struct{ text, x, y int32 }
+
+type drawnGlyph struct {
+	x, y   float64
+	obj    uint64
+	before int32 // the previous one with the same text and place, plus 1; 0 if there is none
+}
+
+// number returns a number for a text: its only character, or a negative number.
+func (o *overprint) number(text string) int32 {
+	if r, n := utf8.DecodeRuneInString(text); n == len(text) {
+		return r
+	}
+	n, ok := o.texts[text]
+	if !ok {
+		n = -1 - int32(len(o.texts))
+		o.texts[text] = n
+	}
+	return n
 }
 
 // again reports whether another object drew the same character at the same
 // position. If not, it records the character.
-func (o overprint) again(g *glyph, obj uint64) bool {
+func (o *overprint) again(g *glyph, obj uint64) bool {
 	near := 0.06 * g.style.Size
-	at := func(v float64) int { return int(math.Floor(v / 4)) }
-	for _, x := range []int{at(g.x - near), at(g.x + near)} {
-		for _, y := range []int{at(g.y - near), at(g.y + near)} {
-			for _, p := range o[printed{g.text, x, y}] {
-				if p.obj != obj && math.Hypot(p.x-g.x, p.y-g.y) < near {
+	at := func(v float64) int32 { return int32(math.Floor(v / 4)) }
+	text := o.number(g.text)
+	place := printed{text, at(g.x), at(g.y)}
+	left, right, top, bottom := at(g.x-near), at(g.x+near), at(g.y-near), at(g.y+near)
+	last := o.last[place]
+	for _, x := range [...]int32{left, right} {
+		for _, y := range [...]int32{top, bottom} {
+			k := last
+			if x != place.x || y != place.y {
+				k = o.last[printed{text, x, y}]
+			}
+			for ; k > 0; k = o.drawn[k-1].before {
+				if p := &o.drawn[k-1]; p.obj != obj && math.Hypot(p.x-g.x, p.y-g.y) < near {
 					return true
 				}
 			}
+			if top == bottom {
+				break
+			}
+		}
+		if left == right {
+			break
 		}
 	}
-	k := printed{g.text, at(g.x), at(g.y)}
-	o[k] = append(o[k], struct {
-		x, y float64
-		obj  uint64
-	}{g.x, g.y, obj})
+	o.drawn = append(o.drawn, drawnGlyph{g.x, g.y, obj, last})
+	o.last[place] = int32(len(o.drawn))
 	return false
 }
 
