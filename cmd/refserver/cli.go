@@ -125,10 +125,7 @@ func (c *cli) root() *cobra.Command {
 	c.add(root,
 		serve(c), showConfig(c), keys(c), accounts(c), backup(c), check(c), formats(c), health(c), doctor(c), checkConformance(c), batchRun(c), agents(c),
 		writeDocs(c), writeManual(c, func() *cobra.Command { return root }),
-		c.command(spec{use: "version", short: "print the version", run: func(context.Context, []string) error {
-			fmt.Fprintln(c.out, versionLine())
-			return nil
-		}}),
+		versionCommand(c),
 	)
 	for _, d := range deeds {
 		cmd := d.command(c)
@@ -256,7 +253,11 @@ those of serve in a YAML file: refserver serve --config FILE.
 
 // list prints commands.
 func (c *cli) list(commands []*cobra.Command) {
+	wide := 21
 	for _, sub := range commands {
-		fmt.Fprintf(c.out, "  %-21s %s\n", sub.Use, sub.Short)
+		wide = max(wide, len(sub.Use))
+	}
+	for _, sub := range commands {
+		fmt.Fprintf(c.out, "  %-*s %s\n", wide, sub.Use, sub.Short)
 	}
 }

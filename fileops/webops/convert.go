@@ -3,6 +3,7 @@ package webops
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -121,13 +122,31 @@ func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
 	}
 	pg.most = maxOutput
 	if most := job.MaxOutput(); most > 0 {
-		pg.most = min(pg.most, most)
+		pg.most = min(pg.most, unpacked*most)
 	}
 	if pg.title == "" {
 		pg.title = format.Base(in.Name())
 	}
 	pg.layout.plain = pg.layout.plain || heavy(pg.html)
 	return e.write(ctx, job, pg, format.PDF)
+}
+
+// unpacked is how many times larger a PDF may be before it is packed.
+const unpacked = 8
+
+// pack makes a PDF smaller. It fails if that is still too large.
+func pack(job *fileops.Job, path string) error {
+	if _, err := pdfpack.File(path); err != nil {
+		return err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if most := job.MaxOutput(); most > 0 && st.Size() > most {
+		return job.TooMuch(nil)
+	}
+	return nil
 }
 
 // write prints a page, or takes a picture of it, and writes the result.
@@ -145,7 +164,7 @@ func (e *Engine) write(ctx context.Context, job *fileops.Job, pg page, to format
 			return fileops.Fail(fileops.ErrLimit, err, "the scripts of the page need more memory than is allowed")
 		}
 		if err == nil && to == format.PDF {
-			_, err = pdfpack.File(path)
+			err = pack(job, path)
 		}
 		return err
 	})

@@ -727,7 +727,7 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 		name, address string
 		picture       bool
 	}{
-		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations?q=e&account=all", true}, {"operation", s.url + operation, true},
+		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations?q=p&account=all", true}, {"operation", s.url + operation, true},
 		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
 		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true},
 		{"nothing", s.url + "/dashboard/nothing", false},
