@@ -18,6 +18,7 @@ import (
 func Inspect() fileops.Action {
 	spec := report.Spec("go", "data", "Describes a text as JSON.", []format.Format{
 		format.CSV, format.TSV, format.TXT, format.MD, format.HTML, format.XML, format.JSON, format.JSONL,
+		format.SRT, format.VTT, format.ASS,
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		in := job.Input()

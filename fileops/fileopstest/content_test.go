@@ -21,7 +21,7 @@ func mayBeNamed(is format.Format) []format.Format {
 		return freeText
 	}
 	switch is {
-	case format.SVG, format.FODT, format.FODS, format.FODP, format.FB2, format.EML:
+	case format.SVG, format.FODT, format.FODS, format.FODP, format.FB2, format.EML, format.SRT, format.VTT, format.ASS:
 		return freeText
 	case format.MP4, format.MOV, format.M4V, format.ThGP, format.M4A:
 		return []format.Format{format.MP4, format.MOV, format.M4V, format.ThGP, format.M4A}

@@ -51,6 +51,13 @@ const (
 	MSG   Format = "msg"
 )
 
+// Subtitles.
+const (
+	SRT Format = "srt"
+	VTT Format = "vtt"
+	ASS Format = "ass"
+)
+
 // Drawings.
 const (
 	ODG  Format = "odg"
@@ -223,6 +230,9 @@ var known = map[Format]info{
 	FB2:   {Document, "application/x-fictionbook+xml", "FictionBook", nil},
 	EML:   {Document, "message/rfc822", "email message", nil},
 	MSG:   {Document, "application/vnd.ms-outlook", "Outlook message", nil},
+	SRT:   {Document, "application/x-subrip", "SubRip subtitles", nil},
+	VTT:   {Document, "text/vtt", "WebVTT subtitles", []Format{"webvtt"}},
+	ASS:   {Document, "text/x-ssa", "Advanced SubStation Alpha subtitles", []Format{"ssa"}},
 	ODG:   {Document, "application/vnd.oasis.opendocument.graphics", "OpenDocument drawing", nil},
 	VSDX:  {Document, "application/vnd.ms-visio.drawing.main+xml", "Visio drawing", nil},
 	VSD:   {Document, "application/vnd.visio", "Visio 2000–2010 drawing", nil},

@@ -588,7 +588,34 @@ func sniffText(head []byte, whole bool) Format {
 	if isMessage(text) {
 		return EML
 	}
+	return sniffSubtitles(text)
+}
+
+// sniffSubtitles returns the format of a text if it is subtitles, and TXT otherwise.
+func sniffSubtitles(text string) Format {
+	text = strings.TrimPrefix(text, "\ufeff")
+	if rest, ok := strings.CutPrefix(text, "WEBVTT"); ok && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n")) {
+		return VTT
+	}
+	text = strings.TrimLeft(text, " \t\r\n")
+	if len(text) > 13 && strings.EqualFold(text[:13], "[script info]") {
+		return ASS
+	}
+	// A number, then a line with two times. Some files lack the number of the first.
+	first, rest, _ := strings.Cut(text, "\n")
+	if first = strings.TrimSpace(first); strings.Trim(first, "0123456789") == "" {
+		first, _, _ = strings.Cut(strings.TrimLeft(rest, " \t\r\n"), "\n")
+	}
+	from, to, ok := strings.Cut(first, "-->")
+	if to, _, _ = strings.Cut(strings.TrimSpace(to), " "); ok && isClock(strings.TrimSpace(from)) && isClock(to) {
+		return SRT
+	}
 	return TXT
+}
+
+// isClock reports whether s is a time of SubRip: 00:01:02,345.
+func isClock(s string) bool {
+	return strings.Trim(s, "0123456789:.,") == "" && strings.Count(s, ":") == 2 && s[0] != ':'
 }
 
 // isMessage reports whether a text starts with the header of an email message: only
@@ -775,11 +802,17 @@ func inZIP(f Format) bool {
 }
 
 // isFreeText reports whether any text can be a file of format f.
-func isFreeText(f Format) bool { return isText(f) && f != SVG && f != FB2 && f != EML }
+func isFreeText(f Format) bool {
+	switch f {
+	case SVG, FB2, EML, SRT, VTT, ASS:
+		return false
+	}
+	return isText(f)
+}
 
 func isText(f Format) bool {
 	switch f {
-	case TXT, MD, HTML, CSV, TSV, XML, JSON, JSONL, SVG, RST, Org, TeX, FB2, EML:
+	case TXT, MD, HTML, CSV, TSV, XML, JSON, JSONL, SVG, RST, Org, TeX, FB2, EML, SRT, VTT, ASS:
 		return true
 	}
 	return false

@@ -65,7 +65,7 @@ func TestSniffSamples(t *testing.T) {
 // differ.
 func related(a, b format.Format) bool {
 	text := func(f format.Format) bool {
-		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.JSONL || f == format.XML || f == format.SVG || f == format.TeX || f == format.FB2 || f == format.EML || strings.HasPrefix(string(f), "fod")
+		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.JSONL || f == format.XML || f == format.SVG || f == format.TeX || f == format.FB2 || f == format.EML || f == format.SRT || strings.HasPrefix(string(f), "fod")
 	}
 	archive := func(f format.Format) bool {
 		return strings.Contains(f.MIME(), "openxml") || strings.Contains(f.MIME(), "opendocument") && !strings.HasPrefix(string(f), "fod") || f == format.EPUB ||
@@ -617,12 +617,21 @@ func TestMainPart(t *testing.T) {
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]format.Format{
+		"WEBVTT": format.VTT,
+		"\ufeffWEBVTT - title\n\n00:01.000 --> 00:02.000\nx\n": format.VTT,
+		"WEBVTTX\n": format.TXT,
+		"[Script Info]\r\n; x\r\nScriptType: v4.00+\r\n":                                         format.ASS,
+		"1\n00:00:01,000 --> 00:00:02,500\nHello\n":                                              format.SRT,
+		"\r\n1\r\n0:00:01.0 --> 0:00:02.5 X1:10\r\nHello\r\n":                                    format.SRT,
+		"00:00:01,000 --> 00:00:02,500\nwithout a number\n":                                      format.SRT,
+		"1\nabc --> 00:00:02,500\n":                                                              format.TXT,
+		"See\n1\n00:00:01,000 --> 00:00:02,500\n":                                                format.TXT,
 		"From: a@example.com\r\nTo: b@example.com\r\n\r\nHello":                                  format.EML,
 		"Received: from a\r\n\tby b; today\r\nSubject: x\r\nMIME-Version: 1.0\r\n\r\n":           format.EML,
 		"From a@example.com Sat Jan  1 00:00:00 2000\nReturn-Path: <a@example.com>\nDate: x\n\n": format.EML,
-		"From: a\nFrom: b\n\nText":                       format.TXT,
-		"From: a\nHow to write a message\nTo: b\n\nText": format.TXT,
-		"Subject: x\n\nFrom: a\nTo: b":                   format.TXT,
+		"From: a\nFrom: b\n\nText":                                                               format.TXT,
+		"From: a\nHow to write a message\nTo: b\n\nText":                                         format.TXT,
+		"Subject: x\n\nFrom: a\nTo: b":                                                           format.TXT,
 	} {
 		r := strings.NewReader(text)
 		if got := format.Sniff(r, r.Size()); got != want {

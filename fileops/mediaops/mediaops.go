@@ -6,6 +6,7 @@
 //
 //   - [Engine.Convert]: audio and video into each other's formats, video to
 //     sound, to an animated gif or webp, or to a still picture;
+//   - [Engine.Captions]: video to its subtitles;
 //   - [Engine.Compress]: the same format with fewer bytes, never with more;
 //   - [Engine.Merge]: several recordings one after the other;
 //   - [Engine.Rotate]: video turned by a quarter or a half;
@@ -102,6 +103,7 @@ type Engine struct {
 	burns       bool            // it can draw subtitles
 	letters     bool            // it can draw text
 	sheets      []format.Format // of sheets of pictures that it can write
+	captions    map[format.Format]captionFormat
 
 	decoders map[string]bool // names of available decoders
 
@@ -163,7 +165,7 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
-	e.decoders = has.decoders
+	e.decoders, e.captions = has.decoders, has.captionFormats()
 	e.sources, e.targets = has.sources(), has.targets()
 	if len(e.sources) == 0 || len(e.targets) == 0 {
 		return nil, errors.New(e.ffmpeg.Name + " can neither read nor write a known format")
@@ -216,7 +218,7 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	var all []fileops.Action
-	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge(), e.Rotate(), e.Watermark(), e.Thumbnail(), e.Metadata(), e.Inspect()} {
+	for _, a := range []fileops.Action{e.Convert(), e.Captions(), e.Compress(), e.Merge(), e.Rotate(), e.Watermark(), e.Thumbnail(), e.Metadata(), e.Inspect()} {
 		if len(a.Spec().Accepts) > 0 {
 			all = append(all, a)
 		}

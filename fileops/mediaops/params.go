@@ -348,9 +348,6 @@ func (t target) chosen(r request) (target, error) {
 // names.
 func (m *media) only(r request) (*media, error) {
 	out := *m
-	lacks := func(param string, n int, noun string) error {
-		return &fileops.ParamError{Param: param, Reason: fmt.Sprintf("is too large: the file has %s", plural(n, noun))}
-	}
 	sounds, texts := m.of("audio", stream.sounds), m.subtitles()
 	if r.audioTrack > len(sounds) {
 		return nil, lacks("audio_track", len(sounds), "sound track")
@@ -449,3 +446,8 @@ func (r request) quality(o opts, encoder string) {
 
 // twoPasses are the encoders that keep a bit rate well in two passes. It is read-only.
 var twoPasses = map[string]bool{"libx264": true, "libx265": true, "libvpx": true, "libvpx-vp9": true, "libaom-av1": true}
+
+// lacks returns the error for the number of a track that is larger than n.
+func lacks(param string, n int, noun string) error {
+	return &fileops.ParamError{Param: param, Reason: fmt.Sprintf("is too large: the file has %s", plural(n, noun))}
+}

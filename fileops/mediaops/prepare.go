@@ -54,9 +54,7 @@ func (e *Engine) extractSubtitles(ctx context.Context, job *fileops.Job, m *medi
 	if len(texts) == 0 {
 		return &fileops.ParamError{Param: "subtitles", Reason: "cannot be burnt in: the file has none"}
 	}
-	switch texts[0].Codec {
-	case "mov_text", "subrip", "ass", "ssa", "webvtt", "text":
-	default:
+	if !texts[0].isText() {
 		return &fileops.ParamError{Param: "subtitles", Reason: "cannot be burnt in: they are pictures, not text"}
 	}
 	dir, err := job.Dir()

@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/fileops/officeops"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/fileops/subtitleops"
 	"github.com/filewright/filewright/fileops/webops"
 )
 
@@ -34,6 +35,7 @@ const (
 	mediaEngine    = "media"
 	dataEngine     = "data"
 	mailEngine     = "mail"
+	subtitleEngine = "subtitle"
 	webEngine      = "web"
 	officeEngine   = "office"
 	pageEngine     = "page"
@@ -77,6 +79,8 @@ func (f *finder) list(ctx context.Context) []entry {
 	data := lazily(ctx, dataops.New, func() dataops.Options { return dataops.Options{} })
 
 	mails := lazily(ctx, mailops.New, func() mailops.Options { return mailops.Options{} })
+
+	subtitles := lazily(ctx, subtitleops.New, func() subtitleops.Options { return subtitleops.Options{} })
 
 	tesseract := f.program(o.Tesseract, "tesseract")
 	ocr := lazily(ctx, ocrops.New, func() ocrops.Options {
@@ -150,6 +154,7 @@ func (f *finder) list(ctx context.Context) []entry {
 		{mediaEngine, false, found(media)},
 		{dataEngine, true, found(data)}, // before the office, which reads cells as dates and numbers
 		{mailEngine, true, found(mails)},
+		{subtitleEngine, true, found(subtitles)},
 		{webEngine, false, found(web)},
 		{officeEngine, false, found(office)},
 		{pageEngine, true, found(pages)},

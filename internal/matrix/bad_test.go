@@ -155,7 +155,7 @@ func readableInPart(c matrix.Cell) bool {
 		return true
 	}
 	switch c.From {
-	case format.EML, format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
+	case format.EML, format.SRT, format.VTT, format.ASS, format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
 		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR,
 		format.ISO: // much of it is padding
 		return true

@@ -29,6 +29,7 @@ type content struct {
 	words   []string
 	sheet   bool          // the words are in cells
 	pages   int           // after layout; 0: unknown
+	cues    int           // subtitles, each of a second
 	dpi     int           // of pages rendered as pictures
 	a4      bool          // the pages have that size
 	picture bool          // the patches are beside the words
@@ -74,6 +75,8 @@ func contentOf(f format.Format) content {
 		c := contentOf(format.CSV)
 		c.typed = true // numbers are numbers
 		return c
+	case format.SRT, format.VTT, format.ASS:
+		return content{words: words, cues: 4}
 	case format.CSV, format.TSV, format.XLSX, format.XLS, format.XLSB, format.ODS, format.FODS, format.Numbers:
 		return content{words: []string{"fruit", "Apple", "Pear", "1.5", specimen.Heading, "日本語"}, sheet: true, dpi: 150}
 	case format.PUB, format.WMF, format.EMF: // one byte for each character; of EMF, glyphs that the font lacks have no text
@@ -274,11 +277,23 @@ var orders = map[string][]int{
 // subtitled returns the specimen of f with a subtitle.
 func subtitled(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
+	return withSubtitles(t, f, "1\n00:00:00,100 --> 00:00:00,900\n.\n")
+}
+
+// captioned returns the specimen of f with the first two subtitles of a specimen of them.
+func captioned(t testing.TB, f format.Format) *fileops.File {
+	t.Helper()
+	return withSubtitles(t, f, "1\n00:00:00,000 --> 00:00:01,000\n"+specimen.Heading+"\n\n2\n00:00:01,000 --> 00:00:02,000\n"+specimen.Text+"\n"+specimen.Scripts+"\n")
+}
+
+// withSubtitles returns the specimen of f with the subtitles of a SubRip file.
+func withSubtitles(t testing.TB, f format.Format, srt string) *fileops.File {
+	t.Helper()
 	dir := t.TempDir()
 	b, _ := specimen.Of(t, f).Bytes()
 	in, text, out := filepath.Join(dir, "in."+string(f)), filepath.Join(dir, "text.srt"), filepath.Join(dir, "out."+string(f))
 	systest.NoError(t, os.WriteFile(in, b, 0o600))
-	systest.NoError(t, os.WriteFile(text, []byte("1\n00:00:00,100 --> 00:00:00,900\n.\n"), 0o600))
+	systest.NoError(t, os.WriteFile(text, []byte(srt), 0o600))
 	codec := map[format.Format]string{format.MKV: "srt", format.WebM: "webvtt"}[f]
 	if _, err := systest.Output(t, "ffmpeg", "-v", "error", "-i", in, "-i", text, "-map", "0", "-map", "1", "-c", "copy", "-c:s", cmp.Or(codec, "mov_text"), out); err != nil {
 		t.Fatal(err)
@@ -413,6 +428,9 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "channels", "audio_track":
 		return trial{value: 1}
 	case "subtitle_track":
+		if c.Target().Family() == format.Document {
+			return trial{value: 1, input: captioned}
+		}
 		return trial{value: 1, input: subtitled}
 	case "volume":
 		return trial{value: 0.5}

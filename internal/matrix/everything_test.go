@@ -432,11 +432,17 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 	if letters {
 		want = content{words: strings.Split(specimen.LetteredText, "\n"), pages: 1}
 	}
+	captions := l.cell.Action == "convert" && l.cell.From.Family() == format.Video && l.cell.Target().Family() == format.Document
+	if captions {
+		want = content{words: []string{specimen.Heading, "quick brown fox", "日本語"}, cues: 2}
+	}
 	for i, f := range l.in {
 		s := input(t, l.cell.Action, f)
 		switch {
 		case l.trial.input != nil:
 			s = l.trial.input(t, f)
+		case captions:
+			s = captioned(t, f)
 		case letters:
 			s = specimen.Lettered(t, f)
 		}

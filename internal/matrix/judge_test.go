@@ -56,6 +56,7 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 			t.Error("the picture is missing")
 		}
 	}),
+	format.SRT: one(judgeSubtitles), format.VTT: one(judgeSubtitles), format.ASS: one(judgeSubtitles),
 	format.EML: one(func(t *testing.T, p string, c content) {
 		hasText(t, tool(t, "python3", "-c", "import email, email.policy, sys; m = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default); print(m['subject']); print(m.get_body(('html',)).get_content())", p), c)
 	}),
@@ -114,6 +115,34 @@ func read(t testing.TB, path string) string {
 	t.Helper()
 	b := systest.ReadFile(t, path)
 	return string(b)
+}
+
+// judgeSubtitles lets ffmpeg read the cues, and compares their number, times and text.
+func judgeSubtitles(t *testing.T, p string, c content) {
+	hasText(t, tool(t, "ffmpeg", "-v", "error", "-i", p, "-f", "srt", "-"), c)
+	var probed struct {
+		Packets []struct{ PTS, Duration string }
+	}
+	out := tool(t, "ffprobe", "-v", "error", "-show_entries", "packet=pts_time,duration_time", "-of", "json", p)
+	out = strings.NewReplacer("pts_time", "PTS", "duration_time", "Duration").Replace(out)
+	if err := json.Unmarshal([]byte(out), &probed); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(probed.Packets) != c.cues {
+		t.Errorf("%d subtitles, want %d", len(probed.Packets), c.cues)
+	}
+	seconds := func(s string) float64 {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Errorf("%q is no time", s)
+		}
+		return n
+	}
+	for i, q := range probed.Packets {
+		if start, long := seconds(q.PTS), seconds(q.Duration); math.Abs(start-float64(i)) > 0.011 || math.Abs(long-1) > 0.011 {
+			t.Errorf("subtitle %d starts at %g s and takes %g s", i+1, start, long)
+		}
+	}
 }
 
 // hasText compares without regard to line breaks and to equivalent Unicode encodings of a

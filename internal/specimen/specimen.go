@@ -11,6 +11,7 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,7 @@ var specimens sync.Map // format.Format → func() ([]byte, error)
 //   - audio is a tone of 440 Hz with length [Duration] (amr: noise);
 //   - a video is [Patches] with a white square that moves through the middle,
 //     160 × 120 pixels, 25 frames per second, with that tone;
+//   - subtitles have the text of a txt in four cues, a second each;
 //   - an archive has a.txt with [Text] and dir/b.txt with [Text] a hundred
 //     times.
 //
@@ -135,6 +137,8 @@ func specimen(f format.Format) ([]byte, error) {
 		}
 	case format.EML:
 		writeEML(&b)
+	case format.SRT, format.VTT, format.ASS:
+		writeSubtitles(&b, f)
 	case format.MSG:
 		return writeMSG()
 	case format.XML:
@@ -165,6 +169,27 @@ func specimen(f format.Format) ([]byte, error) {
 		return archiveSpecimen(f)
 	}
 	return b.Bytes(), nil
+}
+
+// writeSubtitles writes four subtitles, each of a second, from the start on.
+func writeSubtitles(b *bytes.Buffer, f format.Format) {
+	switch f {
+	case format.VTT:
+		b.WriteString("WEBVTT\n\n")
+	case format.ASS:
+		b.WriteString("[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize, PrimaryColour, Bold, Italic, Alignment\nStyle: Default,Arial,16,&H00FFFFFF,0,0,2\n\n" +
+			"[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n")
+	}
+	for i, text := range []string{Heading, Text, Scripts, "Fruit Count\nApple 3\nPear 4"} {
+		switch f {
+		case format.SRT:
+			fmt.Fprintf(b, "%[1]d\n00:00:0%[2]d,000 --> 00:00:0%[1]d,000\n%[3]s\n\n", i+1, i, text)
+		case format.VTT:
+			fmt.Fprintf(b, "00:0%[2]d.000 --> 00:0%[1]d.000\n%[3]s\n\n", i+1, i, text)
+		case format.ASS:
+			fmt.Fprintf(b, "Dialogue: 0,0:00:0%d.00,0:00:0%d.00,Default,,0,0,0,,%s\n", i, i+1, strings.ReplaceAll(text, "\n", `\N`))
+		}
+	}
 }
 
 // tableText writes the table of a specimen with a separator.
