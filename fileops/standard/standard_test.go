@@ -192,7 +192,7 @@ func TestInputParametersInChains(t *testing.T) {
 	t.Parallel()
 	opens := map[string][]format.Format{
 		"password": format.WithVariants(format.PDF, format.DOC, format.DOCX, format.XLS, format.XLSX, format.PPT, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR),
-		"encoding": {format.TXT, format.CSV, format.TSV},
+		"encoding": {format.TXT, format.CSV, format.TSV, format.SRT, format.VTT, format.ASS},
 	}
 	for _, a := range set.Actions() {
 		spec := a.Spec()
