@@ -391,10 +391,12 @@ func (s Suite) atOnce(t *testing.T, f format.Format, args fileops.Args) {
 	// An engine may keep some goroutines for the next run.
 	most := s.Concurrency / 2
 	deadline := time.Now().Add(10 * time.Second)
-	for goroutinesOf(t, t.Name()) > most && time.Now().Before(deadline) {
+	n := goroutinesOf(t, t.Name())
+	for n > most && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
+		n = goroutinesOf(t, t.Name())
 	}
-	if n := goroutinesOf(t, t.Name()); n > most {
+	if n > most {
 		t.Errorf("%d goroutines are left after %d runs at once, at most %d may be", n, s.Concurrency, most)
 	}
 }
