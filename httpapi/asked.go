@@ -3,16 +3,13 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/upload"
 )
 
 // maxAsked is the number of bytes of the parameters of one action that an operation keeps for
@@ -23,17 +20,7 @@ const maxAsked = 16 << 10
 func setAsked(op *status.Operation, offered *capability.Matrix, steps []stepRequest) {
 	op.Asked = nil
 	for _, step := range steps {
-		secret := make(map[string]bool)
-		for e := range offered.Entries() {
-			if e.Action != offered.Canonical(step.Action) {
-				continue
-			}
-			for _, p := range e.Params {
-				if p.Secret {
-					secret[p.Name] = true
-				}
-			}
-		}
+		secret := secretParameters(offered, step.Action)
 		asked := status.Asked{Parameters: make(map[string]any)}
 		for _, name := range slices.Sorted(maps.Keys(step.Parameters)) {
 			if secret[name] {
@@ -48,6 +35,26 @@ func setAsked(op *status.Operation, offered *capability.Matrix, steps []stepRequ
 		}
 		op.Asked = append(op.Asked, asked)
 	}
+}
+
+// secretParameters returns the names of the secret parameters of an action, with any format.
+func secretParameters(offered *capability.Matrix, action string) map[string]bool {
+	action = offered.Canonical(action)
+	secret := make(map[string]bool)
+	for a := range offered.Registry().Actions() {
+		spec := a.Spec()
+		if spec.Name != action {
+			continue
+		}
+		for _, acc := range spec.Accepts {
+			for _, p := range acc.Params {
+				if p.Secret {
+					secret[p.Name] = true
+				}
+			}
+		}
+	}
+	return secret
 }
 
 // Again submits an operation of an account once more, with the same files, parameters and notes. It
@@ -101,7 +108,7 @@ func (s *Service) Forget(ctx context.Context, account, id string) error {
 	}
 	for _, it := range op.Items {
 		for _, f := range it.Results {
-			if err := s.uploads.Delete(ctx, account, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
+			if err := s.erase(ctx, account, f.Key); err != nil {
 				return err
 			}
 		}

@@ -83,12 +83,21 @@ func (s *Service) discard(r *http.Request, owner string, keys []string) {
 		slots <- struct{}{}
 		deleting.Go(func() {
 			defer func() { <-slots }()
-			if err := s.uploads.Delete(ctx, owner, key); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
+			if err := s.erase(ctx, owner, key); err != nil {
 				s.Log(r).Warn("cannot delete a file of a request that has ended; it expires", "file", key, "err", err)
 			}
 		})
 	}
 	deleting.Wait()
+}
+
+// erase deletes a file unless it is already gone.
+func (s *Service) erase(ctx context.Context, owner, key string) error {
+	err := s.uploads.Delete(ctx, owner, key)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
+		return nil
+	}
+	return err
 }
 
 // finishDiscards waits until the deletions in the background have ended, and allows no more.

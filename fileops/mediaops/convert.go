@@ -389,8 +389,7 @@ func (t target) subtitleCodec(s stream) string {
 	if slices.Contains(t.copySubs, s.Codec) {
 		return "copy"
 	}
-	switch s.Codec {
-	case "mov_text", "subrip", "ass", "ssa", "webvtt", "text":
+	if s.isText() {
 		return t.subs
 	}
 	return ""

@@ -207,6 +207,16 @@ func (s *Accounts) change(ctx context.Context, t tx, id string) (*account.Accoun
 	return a, err
 }
 
+// lockAccount locks the row of an account until the end of the transaction. Its error for a
+// missing one matches fs.ErrNotExist.
+func lockAccount(ctx context.Context, t tx, id string) error {
+	err := t.row(ctx, `SELECT id FROM accounts WHERE id = $1`+t.locking(), id).Scan(new(string))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = missing("account", id)
+	}
+	return err
+}
+
 // othersRule returns an error if the account is the last enabled administrator.
 func othersRule(ctx context.Context, t tx, a *account.Account) error {
 	if !a.Administrator || !a.Disabled.IsZero() {

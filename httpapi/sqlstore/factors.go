@@ -36,13 +36,8 @@ func (s *Factors) Get(ctx context.Context, id string) (*account.Factor, error) {
 func (s *Factors) Put(ctx context.Context, f *account.Factor, recovery [][32]byte) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		// Locked, so that two calls do not mix their codes.
-		found := 0
-		if err := t.each(ctx, func(row scanner) error { found++; return row.Scan(new(string)) },
-			`SELECT id FROM accounts WHERE id = $1`+t.locking(), f.Account); err != nil {
+		if err := lockAccount(ctx, t, f.Account); err != nil {
 			return err
-		}
-		if found == 0 {
-			return missing("account", f.Account)
 		}
 		if _, err := t.exec(ctx, `DELETE FROM second_factors WHERE account = $1`, f.Account); err != nil {
 			return err

@@ -31,14 +31,9 @@ func (s *Identities) Account(ctx context.Context, issuer, subject string) (a *ac
 // Add implements [account.IdentityStore].
 func (s *Identities) Add(ctx context.Context, n account.Identity) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		// The row of the account is locked, so that it is not deleted at the same time.
-		found := 0
-		if err := t.each(ctx, func(row scanner) error { found++; return row.Scan(new(string)) },
-			`SELECT id FROM accounts WHERE id = $1`+t.locking(), n.Account); err != nil {
+		// Locked, so that the account is not deleted at the same time.
+		if err := lockAccount(ctx, t, n.Account); err != nil {
 			return err
-		}
-		if found == 0 {
-			return missing("account", n.Account)
 		}
 		rows, err := t.exec(ctx, `INSERT INTO identities (issuer, subject, account, created_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 			n.Issuer, n.Subject, n.Account, millis(n.Created))

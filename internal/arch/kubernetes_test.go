@@ -11,23 +11,13 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
-// kubecheck returns the checker of internal/tools/kubecheck, a module of its own.
-func kubecheck(t *testing.T) string {
-	t.Helper()
-	cmd := exec.Command("go", "tool", "-n", "kubecheck")
-	cmd.Dir = filepath.Join("..", "tools", "kubecheck")
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	path, err := cmd.Output()
-	systest.NoError(t, err)
-	return strings.TrimSpace(string(path))
-}
-
 // The manifests for Kubernetes have only members that Kubernetes knows, fit together and confine their
 // pods, and the settings and the metric in them exist.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "examples", "deploy", "kubernetes")
-	program := kubecheck(t)
+	program, err := systest.Tool("kubecheck")
+	systest.NoError(t, err)
 	if out, err := exec.Command(program, dir).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/client"
-	"github.com/filewright/filewright/internal/oidctest"
 	"github.com/filewright/filewright/internal/systest"
 )
 
@@ -90,20 +89,33 @@ func runProxy(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
+// A front is a server, and what a proxy in front of it needs.
+type front struct {
+	s         *server
+	dir       string // for files of the proxy
+	address   string // of the proxy
+	public    string // its URL
+	cert, key string // files
+	browser   *http.Client
+}
+
+func newFront(t *testing.T) *front {
+	t.Helper()
+	dir, address := t.TempDir(), systest.FreeAddr(t)
+	f := &front{dir: dir, address: address, public: "https://" + address, cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
+	f.browser = certificate(t, f.cert, f.key)
+	f.s = startLean(t, filepath.Join(dir, "data"), "--public-url", f.public, "--trust-proxy")
+	return f
+}
+
 // TestNginx runs the service behind nginx with the configuration of examples/deploy.
 func TestNginx(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	outside := oidctest.Address(t)
-	public := "https://" + outside
-	s := startLean(t, filepath.Join(dir, "data"), "--public-url", public, "--trust-proxy")
-
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	browser := certificate(t, cert, key)
+	f := newFront(t)
 	config := example(t, "nginx.conf",
-		[2]string{"listen 443 ssl", "listen " + outside + " ssl"}, [2]string{"server_name files.example.com", "server_name 127.0.0.1"},
-		[2]string{"/etc/ssl/files.example.com.pem", cert}, [2]string{"/etc/ssl/files.example.com.key", key}, [2]string{"http://127.0.0.1:8080", s.url})
-	path := filepath.Join(dir, "nginx.conf")
+		[2]string{"listen 443 ssl", "listen " + f.address + " ssl"}, [2]string{"server_name files.example.com", "server_name 127.0.0.1"},
+		[2]string{"/etc/ssl/files.example.com.pem", f.cert}, [2]string{"/etc/ssl/files.example.com.key", f.key}, [2]string{"http://127.0.0.1:8080", f.s.url})
+	path := filepath.Join(f.dir, "nginx.conf")
 	systest.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `daemon off;
 pid %[1]s/nginx.pid;
 error_log stderr warn;
@@ -113,34 +125,30 @@ access_log off;
 client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
 %[2]s
 }
-`, dir, config), 0o600))
-	runProxy(t, exec.Command(proxyPath(t, "usr/sbin", "nginx"), "-p", dir, "-c", path))
-	throughProxy(t, s, public, browser)
+`, f.dir, config), 0o600))
+	runProxy(t, exec.Command(proxyPath(t, "usr/sbin", "nginx"), "-p", f.dir, "-c", path))
+	throughProxy(t, f)
 }
 
 // TestCaddy runs the service behind Caddy with the configuration of examples/deploy.
 func TestCaddy(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	outside := oidctest.Address(t)
-	public := "https://" + outside
-	s := startLean(t, filepath.Join(dir, "data"), "--public-url", public, "--trust-proxy")
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	browser := certificate(t, cert, key)
+	f := newFront(t)
 	config := example(t, "Caddyfile",
-		[2]string{"\nfiles.example.com {\n", fmt.Sprintf("\n{\n\tadmin off\n\tauto_https disable_redirects\n}\n%s {\n\ttls %s %s\n", public, cert, key)},
-		[2]string{"127.0.0.1:8080", strings.TrimPrefix(s.url, "http://")})
-	path := filepath.Join(dir, "Caddyfile")
+		[2]string{"\nfiles.example.com {\n", fmt.Sprintf("\n{\n\tadmin off\n\tauto_https disable_redirects\n}\n%s {\n\ttls %s %s\n", f.public, f.cert, f.key)},
+		[2]string{"127.0.0.1:8080", strings.TrimPrefix(f.s.url, "http://")})
+	path := filepath.Join(f.dir, "Caddyfile")
 	systest.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	caddy := exec.Command(proxyPath(t, "usr/bin", "caddy"), "run", "--adapter", "caddyfile", "--config", path)
-	caddy.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	caddy.Env = append(os.Environ(), "HOME="+f.dir, "XDG_DATA_HOME="+f.dir, "XDG_CONFIG_HOME="+f.dir)
 	runProxy(t, caddy)
-	throughProxy(t, s, public, browser)
+	throughProxy(t, f)
 }
 
-// throughProxy waits for a proxy in front of s, and runs an action and a login through it.
-func throughProxy(t *testing.T, s *server, public string, browser *http.Client) {
+// throughProxy waits for the proxy, and runs an action and a login through it.
+func throughProxy(t *testing.T, f *front) {
 	t.Helper()
+	s, public, browser := f.s, f.public, f.browser
 	eventually(t, "the proxy responds", func() bool {
 		resp, err := browser.Get(public + "/healthz")
 		if err != nil {

@@ -23,7 +23,7 @@ import (
 // Chromium.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	address := oidctest.Address(t)
+	address := systest.FreeAddr(t)
 	base := "http://" + address
 	issuer := oidctest.Start(t, base+"/dashboard/login/oidc/callback", base+"/dashboard/login")
 	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--listen", address,

@@ -8,12 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -31,32 +28,7 @@ const (
 )
 
 // program builds the provider once and returns its path.
-var program = sync.OnceValues(func() (string, error) {
-	mod, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env: %w", err)
-	}
-	cmd := exec.Command("go", "tool", "-n", "oidcprovider")
-	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "internal", "tools", "oidcprovider")
-	// The race detector and similar flags are for our own code.
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	path, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("build oidcprovider: %w: %s", err, &stderr)
-	}
-	return strings.TrimSpace(string(path)), nil
-})
-
-// Address returns a free address on the loopback interface.
-func Address(t testing.TB) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	systest.NoError(t, err)
-	defer ln.Close()
-	return ln.Addr().String()
-}
+var program = sync.OnceValues(func() (string, error) { return systest.Tool("oidcprovider") })
 
 // Start runs a provider until the test ends, and returns its issuer URL. Its client has the given
 // redirect URI, and may come back to afterLogout.
@@ -65,7 +37,7 @@ func Start(t testing.TB, redirect, afterLogout string) (issuer string) {
 	path, err := program()
 	systest.NoError(t, err)
 	for try := 1; ; try++ { // another process may take the port first
-		address := Address(t)
+		address := systest.FreeAddr(t)
 		err := run(t, path, address, redirect, afterLogout)
 		if err == nil {
 			return "http://" + address

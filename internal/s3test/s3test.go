@@ -4,7 +4,6 @@
 package s3test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,24 +42,7 @@ type Server struct {
 }
 
 // program builds the server once and returns its path.
-var program = sync.OnceValues(func() (string, error) {
-	mod, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env: %w", err)
-	}
-	dir := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "internal", "tools", "versitygw")
-	cmd := exec.Command("go", "tool", "-n", "versitygw")
-	cmd.Dir = dir
-	// The race detector and similar flags are for our own code.
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	path, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("build versitygw: %w: %s", err, &stderr)
-	}
-	return strings.TrimSpace(string(path)), nil
-})
+var program = sync.OnceValues(func() (string, error) { return systest.Tool("versitygw") })
 
 // Own returns a server with a bucket for one test, which may stop it. It is closed when
 // the test ends.

@@ -58,6 +58,26 @@ func Build(path, target string, flags ...string) error {
 	return nil
 }
 
+// Tool builds a program of internal/tools, each of which is a module of its own so that this module
+// does not depend on it, and returns its path.
+func Tool(name string) (string, error) {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	cmd := exec.Command("go", "tool", "-n", name)
+	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "internal", "tools", name)
+	// The race detector and similar flags are for our own code.
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	path, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w: %s", name, err, &stderr)
+	}
+	return strings.TrimSpace(string(path)), nil
+}
+
 // Start calls run in the background and returns a function that ends its context and waits for it.
 // The end of the test also does that. The test fails if run returns an error.
 func Start(t testing.TB, run func(context.Context) error) (stop func()) {
