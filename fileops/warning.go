@@ -38,6 +38,7 @@ const (
 	WarnResolutionReduced    = "resolution_reduced"
 	WarnMacrosDropped        = "macros_dropped"
 	WarnPasswordUnused       = "password_unused"
+	WarnInvoiceUnverified    = "invoice_unverified"
 )
 
 // WarningMeanings yields the codes of warnings with a sentence each, for documentation.
@@ -67,6 +68,7 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnResolutionReduced, "A picture has fewer pixels, to fit into a number of bytes."},
 			{WarnMacrosDropped, "Macros were left out. They never run here."},
 			{WarnPasswordUnused, "The file opens without a password, so the given one was ignored."},
+			{WarnInvoiceUnverified, "An attached file is not the invoice that the PDF file claims to have."},
 		} {
 			if !yield(m[0], m[1]) {
 				return

@@ -987,6 +987,18 @@ export interface components {
         };
         AttachParameters: {
             /**
+             * @description Makes an electronic invoice (Factur-X, ZUGFeRD): the file is its XML, and the result is PDF/A-3 and names this profile; auto takes that of the XML.
+             * @enum {string}
+             */
+            facturx?: "auto" | "minimum" | "basic_wl" | "basic" | "en16931" | "extended" | "xrechnung";
+            /**
+             * @description Type of the document, with facturx. Default: invoice.
+             * @enum {string}
+             */
+            facturx_document?: "invoice" | "order" | "order_response" | "order_change";
+            /** @description Version of the schema of the XML, with facturx. Default: 1.0. */
+            facturx_version?: string;
+            /**
              * Format: file-key
              * @description File to attach: the file_key of an upload.
              */

@@ -8,6 +8,13 @@ FileKey: TypeAlias = str
 
 
 class AttachParameters(TypedDict):
+    facturx: NotRequired[Literal["auto", "minimum", "basic_wl", "basic", "en16931", "extended", "xrechnung"]]
+    """Makes an electronic invoice (Factur-X, ZUGFeRD): the file is its XML, and the result is PDF/A-3 and
+    names this profile; auto takes that of the XML."""
+    facturx_document: NotRequired[Literal["invoice", "order", "order_response", "order_change"]]
+    """Type of the document, with facturx. Default: invoice."""
+    facturx_version: NotRequired[str]
+    """Version of the schema of the XML, with facturx. Default: 1.0."""
     file_key: str
     """File to attach: the file_key of an upload."""
     media_type: NotRequired[str]
