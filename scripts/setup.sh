@@ -47,6 +47,7 @@ fi
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
 want ghostscript command -v gs # PostScript, and PDF/A of existing files (50 MB with its fonts)
+want poppler-utils command -v pdftocairo # SVG of PDF pages (1 MB)
 want libraw-bin command -v simple_dcraw # raw photos of cameras (2 MB)
 want libarchive-tools command -v bsdtar # disc images, cabinets, packages; writes 7z (0.2 MB)
 want pandoc command -v pandoc
@@ -72,7 +73,6 @@ packages fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-crosextra-c
 packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
-	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
 	want libvips-tools command -v vipsheader
 	packages fonts-urw-base35

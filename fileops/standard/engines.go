@@ -129,9 +129,9 @@ func (f *finder) list(ctx context.Context) []entry {
 		return l.archives(archiveops.Options{BSDTar: bsdtar, Probed: f.probed[archiveEngine], Sandbox: f.sandbox})
 	})
 
-	qpdf, ghostscript := f.program(o.QPDF, "qpdf"), f.program(o.Ghostscript, "ghostscript")
+	qpdf, ghostscript, cairo := f.program(o.QPDF, "qpdf"), f.program(o.Ghostscript, "ghostscript"), f.program(o.PDFToCairo, "poppler")
 	pdf := lazily(ctx, pdfops.New, func() pdfops.Options {
-		p := pdfops.Options{QPDF: qpdf, Ghostscript: ghostscript, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
+		p := pdfops.Options{QPDF: qpdf, Ghostscript: ghostscript, PDFToCairo: cairo, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
 		if e, err := images(); err == nil {
 			p.Images = e
 		}

@@ -52,7 +52,6 @@ func gaps() []gap {
 		{"", "mobi azw3", "Needs Calibre, which is not used here."},
 		{"", "ps", "No engine in use writes PostScript: not done yet."},
 		{"", "psd", "No engine in use writes Photoshop files."},
-		{"pdf", "svg", "Not done yet."},
 		{"pdf ps", "bmp gif ico", "Pages become avif, jpg, png, tiff or webp; these become the others."},
 		{"pptx ppt odp key", "html", "LibreOffice makes several files for a presentation; convert to PDF, and that to HTML."},
 		{"xlsx xls ods csv numbers", "txt", "The text of a sheet is csv or tsv."},

@@ -648,6 +648,9 @@ func (c content) slack() time.Duration {
 // as returns the part of c that must remain after a conversion between the given formats.
 func (c content) as(from []format.Format, to format.Format) content {
 	c.words = slices.Clone(c.words)
+	if from[0] == format.PDF && to == format.SVG { // ffmpeg draws 90 dots for each inch of a drawing
+		c.dpi = 90
+	}
 	if to == format.PDF && c.still {
 		c.pages = 1
 	}
