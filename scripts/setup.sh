@@ -83,6 +83,7 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want bzip2 command -v bzip2
 	want xz-utils command -v xz
 	want zstd command -v zstd
+	want lzip command -v lzip
 	want python3 command -v python3
 	want curl command -v curl
 	# The dashboard tests need a whole browser, not the headless shell. Their accessibility

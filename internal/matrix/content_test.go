@@ -132,7 +132,7 @@ func contentOf(f format.Format) content {
 
 // single reports whether a file of format f contains one compressed file.
 func single(f format.Format) bool {
-	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA}, f)
+	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ}, f)
 }
 
 // videoCodec returns the codec of the specimen of f.
