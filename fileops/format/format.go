@@ -49,6 +49,8 @@ const (
 	FB2   Format = "fb2"
 	EML   Format = "eml"
 	MSG   Format = "msg"
+	MOBI  Format = "mobi"
+	AZW3  Format = "azw3"
 )
 
 // Subtitles.
@@ -216,6 +218,8 @@ var known = map[Format]info{
 	MD:   {Document, "text/markdown", "Markdown", []Format{"markdown", "mkd"}},
 	HTML: {Document, "text/html", "HTML", []Format{"htm", "xhtml"}},
 	EPUB: {Document, "application/epub+zip", "EPUB book", nil},
+	MOBI: {Document, "application/x-mobipocket-ebook", "Mobipocket book", []Format{"prc", "azw"}},
+	AZW3: {Document, "application/vnd.amazon.mobi8-ebook", "Kindle book", nil},
 	XML:  {Document, "application/xml", "XML", nil},
 	JSON: {Document, "application/json", "JSON", nil},
 

@@ -171,6 +171,8 @@ var signatures = []signature{
 	{format: LZMA, magic: "\x5e\x00", check: isLZMA},
 	{format: TAR, at: 257, magic: "ustar"},
 	{format: TAR, check: isOldTar},
+	{format: MOBI, at: 60, magic: "BOOKMOBI"}, // or AZW3, which only differs by a version
+	{format: MOBI, at: 60, magic: "TEXtREAd"},
 	{format: PS, magic: "%!PS"},
 	{format: PS, magic: "\xc5\xd0\xd3\xc6"},
 	{format: RTF, magic: "{\\rtf"},
@@ -887,5 +889,5 @@ func compatible(want, got Format) bool {
 	if want.Plain() == got.Plain() || in(XLSX, XLSB) { // templates and documents with macros differ only by a mark
 		return true
 	}
-	return in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
+	return in(MOBI, AZW3) || in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/bookops"
 	"github.com/filewright/filewright/fileops/dataops"
 	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -35,6 +36,7 @@ const (
 	mediaEngine    = "media"
 	dataEngine     = "data"
 	mailEngine     = "mail"
+	bookEngine     = "book"
 	subtitleEngine = "subtitle"
 	webEngine      = "web"
 	officeEngine   = "office"
@@ -81,6 +83,11 @@ func (f *finder) list(ctx context.Context) []entry {
 	mails := lazily(ctx, mailops.New, func() mailops.Options { return mailops.Options{} })
 
 	subtitles := lazily(ctx, subtitleops.New, func() subtitleops.Options { return subtitleops.Options{} })
+
+	mobitool := f.program(o.Mobitool, "libmobi")
+	books := lazily(ctx, bookops.New, func() bookops.Options {
+		return bookops.Options{Mobitool: mobitool, Probed: f.probed[bookEngine], Sandbox: f.sandbox}
+	})
 
 	tesseract := f.program(o.Tesseract, "tesseract")
 	ocr := lazily(ctx, ocrops.New, func() ocrops.Options {
@@ -154,6 +161,7 @@ func (f *finder) list(ctx context.Context) []entry {
 		{mediaEngine, false, found(media)},
 		{dataEngine, true, found(data)}, // before the office, which reads cells as dates and numbers
 		{mailEngine, true, found(mails)},
+		{bookEngine, true, found(books)},
 		{subtitleEngine, true, found(subtitles)},
 		{webEngine, false, found(web)},
 		{officeEngine, false, found(office)},

@@ -92,6 +92,8 @@ func contentOf(f format.Format) content {
 	case format.Document:
 		c := content{words: words, pages: 1, dpi: 150}
 		switch f {
+		case format.MOBI, format.AZW3:
+			c.pages = 0 // the title and the author come before the text, which may need a second page
 		case format.DOCX, format.DOC, format.RTF:
 			c.a4 = true
 		}
