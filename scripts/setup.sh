@@ -49,6 +49,7 @@ want qpdf command -v qpdf
 want ghostscript command -v gs # PostScript, and PDF/A of existing files (50 MB with its fonts)
 want poppler-utils command -v pdftocairo # SVG of PDF pages (1 MB)
 want libraw-bin command -v simple_dcraw # raw photos of cameras (2 MB)
+want libjpeg-turbo-progs command -v jpegtran # turns JPEG photos without losses (0.4 MB)
 want libmobi-tools command -v mobitool # books of Mobipocket and Kindle (0.2 MB)
 want libarchive-tools command -v bsdtar # disc images, cabinets, packages; writes 7z (0.2 MB)
 want pandoc command -v pandoc

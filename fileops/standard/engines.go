@@ -68,9 +68,9 @@ type entry struct {
 // the caller or by another engine.
 func (f *finder) list(ctx context.Context) []entry {
 	l, o := f.opts.Limits, f.opts
-	libraw := f.program(o.LibRaw, "libraw")
+	libraw, tran := f.program(o.LibRaw, "libraw"), f.program(o.JPEGTran, "jpegtran")
 	images := lazily(ctx, imageops.New, func() imageops.Options {
-		return l.images(imageops.Options{LibRaw: libraw, Probed: f.probed[imageEngine], Sandbox: f.sandbox})
+		return l.images(imageops.Options{LibRaw: libraw, JPEGTran: tran, Probed: f.probed[imageEngine], Sandbox: f.sandbox})
 	})
 
 	ffmpeg, ffprobe := f.program(o.FFmpeg, "ffmpeg"), f.program(o.FFprobe, "ffmpeg")
