@@ -309,7 +309,7 @@ func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileop
 			}
 		}
 	}
-	return all
+	return withLimits(all)
 }
 
 // recognized returns the action ocr for the pictures that convert makes PDFs of.

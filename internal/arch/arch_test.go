@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"internal/pdfpack":                {},
 	"internal/report":                 {"fileops", "fileops/format"},
 	"internal/delimited":              {"fileops"},
+	"internal/language":               {},
 	"internal/colour":                 {"fileops"},
 
 	// engines: independent of each other
@@ -89,11 +90,11 @@ var arrows = map[string][]string{
 	"fileops/ocrops":                    {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/webops":                    {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/delimited", "internal/pagelist", "internal/pdfpack", "internal/texmath"},
 	"fileops/archiveops":                {"fileops", "fileops/format", "internal/charset", "internal/safezip", "internal/report", "fileops/engine"},
-	"fileops/dataops":                   {"fileops", "fileops/format", "internal/charset", "internal/delimited", "internal/report"},
+	"fileops/dataops":                   {"fileops", "fileops/format", "internal/charset", "internal/delimited", "internal/language", "internal/report"},
 	"fileops/subtitleops":               {"fileops", "fileops/format", "internal/charset"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
-		"fileops/archiveops", "fileops/bookops", "fileops/dataops", "fileops/mailops", "fileops/subtitleops", "fileops/webops", "fileops/isolate", "internal/route"},
+		"fileops/archiveops", "fileops/bookops", "fileops/dataops", "fileops/mailops", "fileops/subtitleops", "fileops/webops", "fileops/isolate", "internal/report", "internal/route"},
 	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {"internal/tinypdf"},
 	"internal/specimen":   {"internal/compound", "internal/tinypdf"},
