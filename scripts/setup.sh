@@ -48,7 +48,10 @@ fi
 
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
+want poppler-utils command -v pdftocairo # SVG of PDF pages (1 MB)
 want libraw-bin command -v simple_dcraw # raw photos of cameras (2 MB)
+want libjpeg-turbo-progs command -v jpegtran # turns JPEG photos without losses (0.4 MB)
+want libmobi-tools command -v mobitool # books of Mobipocket and Kindle (0.2 MB)
 want libarchive-tools command -v bsdtar # disc images, cabinets, packages; writes 7z (0.2 MB)
 packages fonts-dejavu-core fonts-liberation
 choose_browser=no
@@ -77,7 +80,6 @@ if [ "$mode" != slim ]; then
 fi
 
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
-	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
 	want libvips-tools command -v vipsheader
 	packages fonts-urw-base35
@@ -88,6 +90,7 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want bzip2 command -v bzip2
 	want xz-utils command -v xz
 	want zstd command -v zstd
+	want lzip command -v lzip
 	want python3 command -v python3
 	want curl command -v curl
 	# The dashboard tests need a whole browser, not the headless shell. Their accessibility
