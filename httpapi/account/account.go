@@ -3,6 +3,7 @@
 //
 //   - [Store] keeps accounts, [KeyStore] API keys, [SessionStore] sessions,
 //   - [IdentityStore] keeps users of sign-in providers, [FactorStore] second factors,
+//     [PasskeyStore] passkeys,
 //   - [UsageStore] reports what an account uses of its [Limits].
 //
 // Package sqlstore implements them all. Package auth manages accounts with them and

@@ -24,7 +24,7 @@
 // A login updates a hash with other parameters. Only a few hashes are computed at a time, so that
 // logins cannot exhaust memory. Failed logins are limited by name and by address; the response time
 // does not reveal whether a name exists. A session is a random token; the database keeps only its
-// SHA-256.
+// SHA-256. Passkeys (WebAuthn) log in alone, or after a password.
 package auth
 
 import (
@@ -65,6 +65,10 @@ type Config struct {
 	Factors account.FactorStore
 	Secrets [][]byte
 
+	// Passkeys enables passkeys, for logins and as second factors; nil: there are none. They
+	// require Factors.
+	Passkeys account.PasskeyStore
+
 	// Breached is a list of passwords that users may not choose; nil: only the most common ones are
 	// refused.
 	Breached *PasswordList
@@ -93,7 +97,8 @@ type Accounts struct {
 	store    account.Store
 	sessions account.SessionStore
 	attempts *throttle
-	factors  *factors // nil: there are no second factors
+	factors  *factors  // nil: there are no second factors
+	passkeys *passkeys // nil: there are no passkeys
 	hashing  hashing
 }
 
@@ -102,7 +107,7 @@ func New(c Config) *Accounts {
 	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
 	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	return &Accounts{factors: newFactors(c.Factors, c.Secrets), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
+	return &Accounts{factors: newFactors(c.Factors, c.Secrets), passkeys: newPasskeys(c), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
 }
 
 // DefaultLimits returns the limits of accounts that are created without limits.
@@ -371,7 +376,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 }
 
 // Login checks name and password, starts a session and returns its token. If the account has a second
-// factor, it returns a *CodeRequired error instead, and [Accounts.LoginCode] starts the session. from is the client; see
+// factor or a passkey, it returns a *CodeRequired error instead, and [Accounts.LoginCode] or
+// [Accounts.LoginPasskey] starts the session. from is the client; see
 // [Accounts.From]. It fails with ErrCredentials for any wrong input, and with an [httpapi.Problem]
 // of status 429 after too many attempts.
 func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *account.Account, err error) {
@@ -404,13 +410,13 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 			a.cfg.Log.Warn("login refused", "from", from.Address)
 			return "", nil, ErrCredentials
 		}
-		needed, err := a.hasFactor(ctx, acct.ID)
+		needed, err := a.neededFactor(ctx, acct.ID)
 		if err != nil {
 			return "", nil, err
 		}
-		if needed {
+		if needed != nil {
 			release()
-			return "", nil, a.needCode(ctx, acct, password)
+			return "", nil, a.needCode(ctx, acct, password, needed)
 		}
 		token, err = a.begin(ctx, acct.ID, hash, account.MethodPassword, from)
 		if err == nil {
@@ -497,8 +503,8 @@ func (a *Accounts) Session(ctx context.Context, token string) (*account.Account,
 			a.cfg.Log.Warn("cannot record the use of a session", "account", acct.ID, "err", err)
 		}
 	}
-	if s.Method == account.MethodExternal {
-		acct.MustChange = false // the user does not know the one-time password
+	if s.Method != account.MethodPassword {
+		acct.MustChange = false // the user need not know the one-time password
 	}
 	return acct, nil
 }

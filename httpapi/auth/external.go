@@ -173,7 +173,11 @@ func (a *Accounts) Disconnect(ctx context.Context, id, issuer, subject string) e
 	if err != nil {
 		return err
 	}
-	if acct.Password == "" || a.cfg.NoPasswords {
+	all, err := a.usable(ctx, id)
+	if err != nil {
+		return err
+	}
+	if (acct.Password == "" || a.cfg.NoPasswords) && len(all) == 0 {
 		return ErrOnlyLogin
 	}
 	return a.cfg.Identities.Remove(ctx, id, issuer, subject)

@@ -168,6 +168,10 @@ func (d *Dashboard) routes() http.Handler {
 	open("POST login", d.login)
 	open("POST login/code", d.loginCode)
 	open("POST theme", d.setTheme)
+	if d.cfg.Accounts.HasPasskeys() {
+		open("POST login/passkey/start", d.askPasskey)
+		open("POST login/passkey", d.loginPasskey)
+	}
 	if d.cfg.SignIn != nil {
 		open("GET login/oidc", d.startSignIn)
 		open("GET login/oidc/callback", d.finishSignIn)
@@ -207,6 +211,11 @@ func (d *Dashboard) routes() http.Handler {
 		own("GET settings/second-factor", d.newFactor)
 		own("POST settings/second-factor", d.enableFactor)
 		own("POST settings/second-factor/off", d.disableFactor)
+	}
+	if d.cfg.Accounts.HasPasskeys() {
+		own("POST settings/passkeys/start", d.newPasskey)
+		own("POST settings/passkeys", d.addPasskey)
+		own("POST settings/passkeys/remove", d.removePasskey)
 	}
 	if d.cfg.SignIn != nil {
 		own("GET settings/connect", d.connect)
