@@ -197,7 +197,7 @@ func (b *book) write(w io.Writer) error {
 		if err != nil {
 			return broken(err)
 		}
-		method := uint16(zip.Store)
+		method := zip.Store
 		if strings.HasPrefix(i.Type, "text/") {
 			method = zip.Deflate
 		}

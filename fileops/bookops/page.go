@@ -29,7 +29,7 @@ func tidy(text []byte, name string) (*page, error) {
 	for n := range root.ChildNodes() {
 		w.node(n)
 	}
-	w.page.text = w.out.Bytes()
+	w.text = w.out.Bytes()
 	return w.page, nil
 }
 
@@ -52,13 +52,13 @@ func (w *pageWriter) node(n *html.Node) {
 }
 
 func (w *pageWriter) element(n *html.Node) {
-	switch {
-	case n.DataAtom == atom.Script:
+	switch n.DataAtom {
+	case atom.Script:
 		w.scripts++
 		return
-	case n.DataAtom == atom.Body:
+	case atom.Body:
 		w.body = true
-	case n.DataAtom == atom.Img || n.DataAtom == atom.Image:
+	case atom.Img, atom.Image:
 		w.shows = true
 	}
 	if n.Data == "mbp:pagebreak" {

@@ -43,12 +43,12 @@ type systemPage struct {
 
 // A storeState describes the stored files and their removal.
 type storeState struct {
-	Free     int64         // bytes that can still be stored; -1: unknown
-	Overdue  time.Duration // how long the file that expired first has waited for its removal
-	Removed  int64         // stored objects without a record that this process removed
-	Refused  int64         // such objects that the last sweep kept, because they were too many
-	Lost     int64         // files whose content was found missing
-	Known    bool          // Overdue is known
+	Free    int64         // bytes that can still be stored; -1: unknown
+	Overdue time.Duration // how long the file that expired first has waited for its removal
+	Removed int64         // stored objects without a record that this process removed
+	Refused int64         // such objects that the last sweep kept, because they were too many
+	Lost    int64         // files whose content was found missing
+	Known   bool          // Overdue is known
 }
 
 func (d *Dashboard) store(ctx context.Context) storeState {
