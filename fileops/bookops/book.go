@@ -109,7 +109,7 @@ func readBook(ctx context.Context, r io.ReaderAt, size int64) (*book, error) {
 			if err != nil {
 				return nil, err
 			}
-			p, err := tidy(text, i.Href)
+			p, err := tidy(text, i.Href, func(href string) bool { return files[path.Join(path.Dir(packagePath), path.Dir(i.Href), href)] != nil })
 			if err != nil {
 				return nil, damaged(err)
 			}

@@ -118,13 +118,14 @@ func TestBooks(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	book := func(body string) *fileops.File {
-		return fileops.Bytes("a.mobi", specimen.Book(format.MOBI, "<html><head></head><body>"+body+"</body></html>", "A & B < C", nil, specimen.PlainBook))
+		return fileops.Bytes("a.mobi", specimen.Book(format.MOBI, "<html><head></head><body>"+body+"</body></html>", "A & B < C", []byte("\x89PNG\r\n\x1a\n"), specimen.PlainBook))
 	}
 	for in, want := range map[string]string{
-		"<p>one<br>two<p>three":                                 "<p>one<br/>two</p><p>three</p>",
-		"<p onclick=\"x()\" class=a\"b>a &amp; b &nbsp;c":       "<p class=\"a&quot;b\">a &amp; b \u00a0c</p>",
-		"<idx:entry>word</idx:entry><mbp:pagebreak/>next":       "word<div style=\"page-break-before: always\"></div>next",
-		"<p>a\x01b<b><i>c</b>d</i>":                             "<p>ab<b><i>c</i></b><i>d</i></p>",
+		"<p>one<br>two<p>three":                           "<p>one<br/>two</p><p>three</p>",
+		"<p onclick=\"x()\" class=a\"b>a &amp; b &nbsp;c": "<p class=\"a&quot;b\">a &amp; b \u00a0c</p>",
+		"<idx:entry>word</idx:entry><mbp:pagebreak/>next": "word<div style=\"page-break-before: always\"></div>next",
+		"<p>a\x01b<b><i>c</b>d</i>":                       "<p>ab<b><i>c</i></b><i>d</i></p>",
+		"text<img src=\"resource00007.png\"><img recindex=\"00001\"><video src=\"none.mp4\">a video</video>": "text<img src=\"resource00000.png\"/><video>a video</video>",
 		"text<script>alert(1)</script>":                         "text",
 		"<svg viewBox=\"0 0 1 1\"><path d=\"M0 0\"/></svg>text": "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" viewBox=\"0 0 1 1\"><path d=\"M0 0\"></path></svg>text",
 	} {
@@ -140,6 +141,17 @@ func TestPages(t *testing.T) {
 		if !strings.Contains(all["OEBPS/content.opf"], "A &amp; B &lt; C") {
 			t.Errorf("title: %s", all["OEBPS/content.opf"])
 		}
+	}
+}
+
+// Old books leave elements open, thousands of them.
+func TestOpenElements(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat("<idx:entry>word ", 3000)
+	out, _, err := convert(t, fileops.Bytes("a.mobi", specimen.Book(format.MOBI, "<html><body>"+body+"</body></html>", "t", nil, specimen.PlainBook)))
+	systest.NoError(t, err)
+	if page := files(t, out)["OEBPS/part00000.html"]; strings.Count(page, "word") != 3000 {
+		t.Errorf("%d words: %.300s", strings.Count(page, "word"), page)
 	}
 }
 

@@ -18,13 +18,16 @@ type page struct {
 }
 
 // tidy makes XHTML of a page. Elements of Mobipocket, which only its readers know, are
-// replaced by their content.
-func tidy(text []byte, name string) (*page, error) {
+// replaced by their content, and so are pictures and media that has does not know.
+func tidy(text []byte, name string, has func(href string) bool) (*page, error) {
 	root, err := html.ParseWithOptions(bytes.NewReader(text), html.ParseOptionEnableScripting(false))
+	if err != nil { // elements are nested too deeply: old books leave many open
+		root, err = html.Parse(bytes.NewReader(closed(text)))
+	}
 	if err != nil {
 		return nil, err
 	}
-	w := &pageWriter{page: new(page), title: name}
+	w := &pageWriter{page: new(page), title: name, has: has}
 	w.out.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">` + "\n")
 	for n := range root.ChildNodes() {
 		w.node(n)
@@ -38,6 +41,35 @@ type pageWriter struct {
 	title string // of a page without one
 	out   bytes.Buffer
 	body  bool // the body has started
+	has   func(href string) bool
+}
+
+// closed returns HTML without the elements that pages leave open: those of the style of
+// text, and unknown ones.
+func closed(text []byte) []byte {
+	var out bytes.Buffer
+	for z := html.NewTokenizer(bytes.NewReader(text)); ; {
+		switch z.Next() {
+		case html.ErrorToken: // the end
+			return out.Bytes()
+		case html.StartTagToken, html.EndTagToken:
+			raw := bytes.Clone(z.Raw())
+			name, _ := z.TagName()
+			switch atom.Lookup(name) {
+			case 0, atom.Font, atom.B, atom.I, atom.U, atom.Big, atom.Small, atom.Center, atom.Strong, atom.Em, atom.Span, atom.Sub, atom.Sup, atom.Tt, atom.Code, atom.S, atom.Strike, atom.A, atom.Blockquote, atom.Div:
+			default:
+				out.Write(raw)
+			}
+		default:
+			out.Write(z.Raw())
+		}
+	}
+}
+
+// missing reports whether a reference is to a file that the book does not have.
+func (w *pageWriter) missing(href string) bool {
+	file, _, _ := strings.Cut(href, "#")
+	return file == "" || !strings.Contains(file, ":") && !w.has(file)
 }
 
 // node writes a node. The parser limits the depth of elements.
@@ -58,7 +90,12 @@ func (w *pageWriter) element(n *html.Node) {
 		return
 	case atom.Body:
 		w.body = true
-	case atom.Img, atom.Image:
+	case atom.Img:
+		if w.missing(attribute(n, "src")) {
+			return
+		}
+		w.shows = true
+	case atom.Image:
 		w.shows = true
 	}
 	if n.Data == "mbp:pagebreak" {
@@ -97,6 +134,16 @@ func (w *pageWriter) element(n *html.Node) {
 	}
 }
 
+// attribute returns the value of an attribute, or "".
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Namespace == "" && a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
 // attributes writes those attributes of an element that XML allows.
 func (w *pageWriter) attributes(n *html.Node) {
 	seen := make(map[string]bool)
@@ -109,7 +156,7 @@ func (w *pageWriter) attributes(n *html.Node) {
 		case a.Key == "xmlns" || !isName(a.Key) || strings.HasPrefix(a.Key, "on"): // handlers of events are scripts
 			continue
 		}
-		if seen[name] {
+		if seen[name] || (name == "src" || name == "poster") && w.missing(a.Val) {
 			continue
 		}
 		seen[name] = true
