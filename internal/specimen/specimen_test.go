@@ -78,6 +78,10 @@ func TestSample(t *testing.T) {
 					if got != f.Plain() {
 						t.Errorf("sniffed as %q, want %q", got, f.Plain())
 					}
+				case format.AZW3: // it differs from MOBI only by a version
+					if got != format.MOBI {
+						t.Errorf("sniffed as %q", got)
+					}
 				case format.M4V, format.ThGP, format.M4A: // by brand, which the encoder chooses
 					if got != f && got != format.MP4 {
 						t.Errorf("sniffed as %q", got)
