@@ -289,13 +289,17 @@ var errUnseen = errors.New("the file is encrypted, but qpdf does not see it")
 // state returns the path of the input and qpdf's verdict on it with a password.
 // It fails with errUnseen if qpdf takes the file for unencrypted and
 // [pdf.FindSecurity] does not. In that case qpdf's output would contain streams
-// that are still encrypted.
+// that are still encrypted. It also fails with errUnseen if qpdf rejects a password that
+// is right, because of the length of the key.
 func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in string, state lockState, err error) {
 	if in, err = job.Path(job.Input()); err != nil {
 		return "", 0, err
 	}
 	state, err = t.probe(ctx, job, in, pw)
-	if err != nil && !errors.Is(err, fileops.ErrCorruptInput) || err == nil && state != lockNone {
+	if err != nil && !errors.Is(err, fileops.ErrCorruptInput) || err == nil && state == lockOpen {
+		return in, state, err
+	}
+	if err == nil && job.Input().Size() > mapFrom { // a rare case is not worth the memory
 		return in, state, err
 	}
 	data, rerr := job.Input().ReadAll(pdf.MaxFile)
@@ -303,6 +307,14 @@ func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in strin
 		return in, state, err // only qpdf handles such a file
 	}
 	sec, serr := securityOf(ctx, data)
+	if err == nil && state == lockClosed {
+		if sec != nil && serr == nil && sec.Unusual() {
+			if _, ok := sec.Open(pw); ok {
+				return in, state, errUnseen
+			}
+		}
+		return in, state, nil
+	}
 	switch {
 	case err != nil && errors.Is(serr, pdf.ErrHandler): // the reason why qpdf rejected it
 		return in, state, damagedSecurity(errors.Join(serr, err), "the file")

@@ -111,10 +111,11 @@ func (e *Engine) eachSheet(ctx context.Context, job *fileops.Job, x *extract.Ext
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		s, err := e.sheet(x, index, job)
+		s, err := e.sheet(x, index)
 		if err != nil {
 			return err
 		}
+		warnDamaged(job, s)
 		if scans != nil {
 			if err := scans.add(s); err != nil {
 				return err

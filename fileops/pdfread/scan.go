@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -57,7 +58,9 @@ type recognition struct {
 
 	slots chan struct{} // one for each picture in memory
 	wg    sync.WaitGroup
-	pages []*model.Sheet // in order
+
+	mu    sync.Mutex
+	pages []*model.Sheet
 }
 
 // newRecognition returns a recognition for a job, or nil if the engine has no
@@ -75,12 +78,16 @@ func (e *Engine) newRecognition(ctx context.Context, job *fileops.Job) *recognit
 }
 
 // add starts to recognize a page. It blocks while too many pictures of pages are
-// in memory.
+// in memory. Several goroutines may call it.
 func (r *recognition) add(s *model.Sheet) error {
 	if s.Scan == nil {
 		return nil
 	}
-	if r.pages = append(r.pages, s); len(r.pages) > maxScans {
+	r.mu.Lock()
+	r.pages = append(r.pages, s)
+	n := len(r.pages)
+	r.mu.Unlock()
+	if n > maxScans {
 		return fileops.Fail(fileops.ErrLimit, nil,
 			"the document has more than %d scanned pages; choose a part of them with the parameter pages", maxScans)
 	}
@@ -200,6 +207,7 @@ func (r *recognition) warn(job *fileops.Job) {
 			found = append(found, s.Number)
 		}
 	}
+	slices.Sort(found)
 	if len(found) > 0 {
 		job.Warn(fileops.WarnTextRecognized, "The text of %s was recognised and may contain errors.", pageList(found))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // columns returns content with n columns of prose, and the text in reading
@@ -149,4 +150,34 @@ func TestTextOfOneSheet(t *testing.T) {
 			t.Errorf("%d words: %q", n, out[0].b)
 		}
 	})
+}
+
+// Several instances read a long document. Its pages stay in order, and a damaged one is reported.
+func TestTextOfManyPages(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Instances: 3})
+	const n, bad = 80, 70
+	var ps []pdfPage
+	var want strings.Builder
+	for i := range n {
+		ps = append(ps, pdfPage{content: lines("F1", 12, 72, 700, 20, fmt.Sprintf("This is page %d.", i+1))})
+		if i+1 != bad {
+			fmt.Fprintf(&want, "This is page %d.\n", i+1)
+		}
+		want.WriteByte('\f')
+	}
+	pdf := string(pages(ps...))
+	_, kids, _ := strings.Cut(pdf, "/Kids[")
+	kid := strings.Fields(kids)[3*(bad-1)] // "7 0 R" for each page
+	pdf = strings.Replace(pdf, " "+kid+" 0 R", " 999 0 R", 1)
+	var out []result
+	var warnings []fileops.Warning
+	r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { warnings = append(warnings, w) }}
+	systest.NoError(t, r.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": "txt"}, collect(&out), fileops.Bytes("in.pdf", []byte(pdf))))
+	if got := string(out[0].b); got != want.String() {
+		t.Errorf("text is %q", got)
+	}
+	if len(warnings) != 1 || warnings[0].Code != fileops.WarnContentDropped || !strings.HasPrefix(warnings[0].Message, "Page 70 is damaged") {
+		t.Errorf("warnings %v", warnings)
+	}
 }

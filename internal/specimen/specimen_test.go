@@ -82,7 +82,7 @@ func TestSample(t *testing.T) {
 					if got != f && got != format.MP4 {
 						t.Errorf("sniffed as %q", got)
 					}
-				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA: // the content does not reveal the tar archive inside
+				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA, format.TarLZ: // the content does not reveal the tar archive inside
 					if string(f) != "tar."+string(got) {
 						t.Errorf("sniffed as %q", got)
 					}

@@ -268,6 +268,7 @@ type Security struct {
 	trailer  types.Dict
 	v, r     int
 	length   int // bytes of the key
+	other    int // another length that the key may have; 0 if there is none
 	p        Permissions
 	o, u     []byte
 	oe, ue   []byte
@@ -300,6 +301,11 @@ func newSecurity(dict, trailer types.Dict) (*Security, error) {
 		s.length = n / 8
 	}
 	if s.v == 4 {
+		// Keys have 16 bytes since version 4, and many files declare another length by
+		// mistake. Keys of Acrobat have the length that it declares.
+		if s.length != 16 && dict["Length"] != nil {
+			s.other = s.length
+		}
 		s.length = 16
 	}
 	if m, ok := dict["EncryptMetadata"].(types.Boolean); ok {
@@ -344,14 +350,24 @@ func (s *Security) Open(password []byte) (secret []byte, ok bool) {
 		}
 		return nil, false
 	}
-	if s.isUser(password) {
-		return password, true
-	}
-	if user := s.userPassword(password); s.isUser(user) {
-		return user, true
+	for range 2 {
+		if s.isUser(password) {
+			return password, true
+		}
+		if user := s.userPassword(password); s.isUser(user) {
+			return user, true
+		}
+		if s.other == 0 {
+			break
+		}
+		s.length, s.other = s.other, s.length
 	}
 	return nil, false
 }
+
+// Unusual reports whether the key of the file may have a length that other programs do not
+// expect.
+func (s *Security) Unusual() bool { return s.other != 0 }
 
 // padding pads passwords to 32 bytes (ISO 32000-2, algorithm 2).
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"

@@ -37,7 +37,10 @@ type Extractor struct {
 	media *Store  // nil if pictures are not wanted
 	dpi   float64 // of pictures that are rendered
 
-	chars []pdfium.Char // a buffer for those of a page
+	// Buffers for a page.
+	chars []pdfium.Char
+	buf   []glyph
+	drawn overprint
 
 	unread int // visible characters of the last page that are codes without text
 	left   int // characters of the last page that are still numbers of glyphs
@@ -83,6 +86,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 		s.Fields = slices.DeleteFunc(s.Fields, func(f *model.Field) bool { return !f.Undrawn || strings.TrimSpace(f.Value) == "" })
 	}
 	x.flatten(p)
+	clear(x.fonts) // their addresses may be those of other fonts now
 	glyphs, _ := x.glyphs(p, view)
 
 	// Rotate a sideways page, so that later stages can ignore rotation.
@@ -176,7 +180,8 @@ type objectStyle struct {
 }
 
 // glyphs reads the characters of a page in content order. In right-to-left
-// scripts that is the reading order. It also returns the text objects.
+// scripts that is the reading order. It also returns the text objects. The characters
+// are valid until the next call.
 func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint64]*objectStyle) {
 	in := x.In
 	text := in.Call("FPDFText_LoadPage", p.Ptr)
@@ -186,13 +191,13 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 	defer in.Call("FPDFText_ClosePage", text)
 	n := min(in.Int("FPDFText_CountChars", text), pdfium.MaxChars)
 	objects := make(map[uint64]*objectStyle)
-	out := make([]glyph, 0, max(n, 0))
+	out := slices.Grow(x.buf[:0], max(n, 0))
 	var space, gap bool
 	var high rune
 	var last uint64 // object of the last character
 	var of uint64   // object of st
 	var st *objectStyle
-	drawn := newOverprint(max(n, 0))
+	x.drawn.reset()
 	x.chars = in.Chars(x.chars[:0], text, n)
 	for i := range x.chars {
 		if in.Err != nil {
@@ -251,12 +256,13 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 			out[k].text += g.text
 			continue
 		}
-		if drawn.again(&g, obj) {
+		if x.drawn.again(&g, obj) {
 			continue
 		}
 		last = obj
 		out = append(out, g)
 	}
+	x.buf = out
 	decodeUTF8(out)
 	x.left = unshift(out)
 	out, x.unread = dropCodes(out)
@@ -273,12 +279,24 @@ type overprint struct {
 	texts map[string]int32 // numbers of texts of several characters
 }
 
-func newOverprint(chars int) *overprint {
-	return &overprint{last: make(map[printed]int32, chars), drawn: make([]drawnGlyph, 0, chars), texts: make(map[string]int32)}
+// reset forgets all characters. It keeps memory, but not that of an unusually full page.
+func (o *overprint) reset() {
+	const usual = 20_000 // characters
+	if o.last == nil || len(o.drawn) > usual {
+		*o = overprint{last: make(map[printed]int32), texts: make(map[string]int32)}
+	}
+	clear(o.last)
+	clear(o.texts)
+	o.drawn = o.drawn[:0]
 }
 
-// A printed is a text and a square of the page.
-type printed struct{ text, x, y int32 }
+// A printed stands for a text and a square of the page. Squares that are very far apart
+// have the same number.
+type printed uint64
+
+func newPrinted(text, x, y int32) printed {
+	return printed(uint32(text))<<32 | printed(uint16(x))<<16 | printed(uint16(y))
+}
 
 type drawnGlyph struct {
 	x, y   float64
@@ -305,14 +323,15 @@ func (o *overprint) again(g *glyph, obj uint64) bool {
 	near := 0.06 * g.style.Size
 	at := func(v float64) int32 { return int32(math.Floor(v / 4)) }
 	text := o.number(g.text)
-	place := printed{text, at(g.x), at(g.y)}
+	col, row := at(g.x), at(g.y)
+	place := newPrinted(text, col, row)
 	left, right, top, bottom := at(g.x-near), at(g.x+near), at(g.y-near), at(g.y+near)
 	last := o.last[place]
 	for _, x := range [...]int32{left, right} {
 		for _, y := range [...]int32{top, bottom} {
 			k := last
-			if x != place.x || y != place.y {
-				k = o.last[printed{text, x, y}]
+			if x != col || y != row {
+				k = o.last[newPrinted(text, x, y)]
 			}
 			for ; k > 0; k = o.drawn[k-1].before {
 				if p := &o.drawn[k-1]; p.obj != obj && math.Hypot(p.x-g.x, p.y-g.y) < near {
@@ -335,11 +354,15 @@ func (o *overprint) again(g *glyph, obj uint64) bool {
 // compose joins letters with accents that were drawn over them as separate
 // characters, as TeX does.
 func compose(glyphs []glyph) []glyph {
-	out := glyphs[:0]
-	for i := 0; i < len(glyphs); i++ {
+	first := slices.IndexFunc(glyphs, func(g glyph) bool { return accent(g.text) != "" })
+	if first < 0 {
+		return glyphs
+	}
+	out := glyphs[:first]
+	for i := first; i < len(glyphs); i++ {
 		g := glyphs[i]
-		mark, ok := accents[g.text]
-		if !ok {
+		mark := accent(g.text)
+		if mark == "" {
 			out = append(out, g)
 			continue
 		}
@@ -359,6 +382,14 @@ func compose(glyphs []glyph) []glyph {
 		out = append(out, g)
 	}
 	return out
+}
+
+// accent returns the combining accent for a spacing accent, or "" for other text.
+func accent(text string) string {
+	if text[0] < utf8.RuneSelf && text[0] != '`' { // most text needs no lookup
+		return ""
+	}
+	return accents[text]
 }
 
 // accents maps spacing accents to combining accents.

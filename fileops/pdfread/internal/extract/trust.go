@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"maps"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -55,7 +56,7 @@ func rareIdeographs(words []*model.Word) bool {
 	for _, w := range words {
 		for _, s := range w.Spans {
 			for _, r := range s.Text {
-				if !unicode.Is(unicode.Han, r) || r < 0x3400 {
+				if r < 0x3400 || !unicode.Is(unicode.Han, r) {
 					continue
 				}
 				ok, seen := known[r]
@@ -80,6 +81,9 @@ func countText(words []*model.Word) (chars, bad int) {
 		for _, s := range w.Spans {
 			for _, r := range s.Text {
 				chars++
+				if r >= ' ' && r <= '~' {
+					continue
+				}
 				if r == utf8.RuneError || unicode.Is(unicode.Co, r) || unicode.IsControl(r) || !unicode.IsGraphic(r) {
 					bad++
 				}
@@ -142,12 +146,14 @@ func unshift(glyphs []glyph) (left int) {
 		}
 		return false
 	}
+	var c *count
 	for i := range glyphs {
 		g := &glyphs[i]
-		c := counts[g.style.Font]
-		if c == nil {
-			c = &count{kinds: make(map[rune]bool)}
-			counts[g.style.Font] = c
+		if i == 0 || g.style.Font != glyphs[i-1].style.Font {
+			if c = counts[g.style.Font]; c == nil {
+				c = &count{kinds: make(map[rune]bool)}
+				counts[g.style.Font] = c
+			}
 		}
 		for _, r := range g.text {
 			if r > 0x7f || r < ' ' { // codes below the space are digits and punctuation, if the font is shifted
@@ -163,10 +169,15 @@ func unshift(glyphs []glyph) (left int) {
 			}
 		}
 	}
+	maps.DeleteFunc(counts, func(_ *model.Font, c *count) bool {
+		return c.letters < shiftedLetters || len(c.kinds) < shiftedKinds || 100*c.shifted < 40*c.letters || 100*c.is > 12*c.letters
+	})
+	if len(counts) == 0 {
+		return 0
+	}
 	for i := range glyphs {
 		g := &glyphs[i]
-		c := counts[g.style.Font]
-		if c.letters < shiftedLetters || len(c.kinds) < shiftedKinds || 100*c.shifted < 40*c.letters || 100*c.is > 12*c.letters {
+		if counts[g.style.Font] == nil {
 			continue
 		}
 		text := ""
@@ -213,6 +224,9 @@ func decodeUTF8(glyphs []glyph) {
 			}
 		}
 	}
+	if len(counts) == 0 {
+		return
+	}
 	for i := range glyphs {
 		g := &glyphs[i]
 		c := counts[g.style.Font]
@@ -243,6 +257,13 @@ const leftGlyphs = 3
 // dropCodes removes control characters, which are codes of fonts without text. It
 // returns their number. Shifted spaces become white space.
 func dropCodes(glyphs []glyph) (out []glyph, unread int) {
+	code := func(g glyph) bool {
+		r, _ := utf8.DecodeRuneInString(g.text)
+		return r == ' ' || unicode.IsControl(r)
+	}
+	if !slices.ContainsFunc(glyphs, code) {
+		return glyphs, 0
+	}
 	out = glyphs[:0]
 	space := false
 	for _, g := range glyphs {
@@ -263,6 +284,9 @@ func dropCodes(glyphs []glyph) (out []glyph, unread int) {
 // unreadable reports whether too much of the text of a page is missing in s.
 // unread is the number of missing characters.
 func unreadable(s *model.Sheet, unread int) bool {
+	if unread == 0 {
+		return false
+	}
 	chars, _ := countText(s.Words)
 	return 10*unread > chars
 }

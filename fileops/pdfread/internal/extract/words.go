@@ -2,6 +2,7 @@ package extract
 
 import (
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
@@ -12,15 +13,16 @@ import (
 func makeWords(glyphs []glyph) []*model.Word {
 	var out []*model.Word
 	var cur *model.Word
+	t := newText(glyphs)
 	for i := range glyphs {
 		g := &glyphs[i]
 		if cur != nil {
 			switch join(cur, g) {
 			case joinSame:
-				add(cur, g)
+				t.add(cur, g)
 				continue
 			case joinGlued:
-				next := newWord(g)
+				next := t.word(g)
 				next.Glued = true
 				next.Base = cur.Base
 				cur = next
@@ -28,10 +30,30 @@ func makeWords(glyphs []glyph) []*model.Word {
 				continue
 			}
 		}
-		cur = newWord(g)
+		cur = t.word(g)
 		out = append(out, cur)
 	}
 	return out
+}
+
+// A text has the text of all characters of a page one after another, so that words are
+// parts of it and take no memory of their own. Its methods take the characters in order.
+type text struct {
+	all      string
+	from, at int // where the last span starts and ends
+}
+
+func newText(glyphs []glyph) *text {
+	n := 0
+	for i := range glyphs {
+		n += len(glyphs[i].text)
+	}
+	var b strings.Builder
+	b.Grow(n)
+	for i := range glyphs {
+		b.WriteString(glyphs[i].text)
+	}
+	return &text{all: b.String()}
 }
 
 // raiseWords finds words that are superscripts or subscripts of their
@@ -107,6 +129,9 @@ var leaders = map[string]struct {
 // them.
 func findLeaders(glyphs []glyph) {
 	for i := 0; i < len(glyphs); i++ {
+		if c := glyphs[i].text[0]; c != '.' && c != '_' && c < utf8.RuneSelf { // most text needs no lookup
+			continue
+		}
 		kind, n := leaders[glyphs[i].text].leader, 0
 		if kind == noLeader {
 			continue
@@ -125,25 +150,30 @@ func findLeaders(glyphs []glyph) {
 	}
 }
 
-func newWord(g *glyph) *model.Word {
+// word starts a word with a character.
+func (t *text) word(g *glyph) *model.Word {
 	w := &model.Word{Leader: g.leader == dots, Line: g.leader == line, Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl, Hidden: g.hidden}
 	if g.turn == 1 || g.turn == 3 {
 		w.Base = g.x
 	}
-	add(w, g)
+	t.add(w, g)
 	return w
 }
 
-func add(w *model.Word, g *glyph) {
+// add adds a character to the last word.
+func (t *text) add(w *model.Word, g *glyph) {
+	start := t.at
+	t.at += len(g.text)
 	w.Rect = w.Union(g.Rect)
 	if g.rtl {
 		w.RTL = true
 	}
 	if k := len(w.Spans) - 1; k >= 0 && w.Spans[k].Style == g.style {
-		w.Spans[k].Text += g.text
+		w.Spans[k].Text = t.all[t.from:t.at]
 		return
 	}
-	w.Spans = append(w.Spans, model.Span{Text: g.text, Style: g.style})
+	t.from = start
+	w.Spans = append(w.Spans, model.Span{Text: t.all[t.from:t.at], Style: g.style})
 }
 
 type joint int

@@ -24,12 +24,11 @@ func (m Matrix) Then(n Matrix) Matrix {
 // Rect maps a rectangle. The result is the smallest rectangle that contains the
 // image.
 func (m Matrix) Rect(x0, y0, x1, y1 float64) Rect {
-	out := Nothing()
-	for _, p := range [][2]float64{{x0, y0}, {x1, y0}, {x0, y1}, {x1, y1}} {
-		x, y := m.Apply(p[0], p[1])
-		out = out.Union(Rect{x, y, x, y})
-	}
-	return out
+	ax, ay := m.Apply(x0, y0)
+	bx, by := m.Apply(x1, y0)
+	cx, cy := m.Apply(x0, y1)
+	dx, dy := m.Apply(x1, y1)
+	return Rect{min(ax, bx, cx, dx), min(ay, by, cy, dy), max(ax, bx, cx, dx), max(ay, by, cy, dy)}
 }
 
 // Turned returns the matrix that rotates a page of size w × h counterclockwise
