@@ -69,6 +69,9 @@ type Config struct {
 	// require Factors.
 	Passkeys account.PasskeyStore
 
+	// Members enables members of accounts; nil: each account has one login.
+	Members account.MemberStore
+
 	// Breached is a list of passwords that users may not choose; nil: only the most common ones are
 	// refused.
 	Breached *PasswordList
@@ -187,7 +190,7 @@ func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Acco
 		return nil, "", err
 	}
 	acct = &account.Account{
-		ID: cmp.Or(n.ID, uuid.NewString()), Name: name, Administrator: n.Administrator, Password: hash, MustChange: true,
+		ID: cmp.Or(n.ID, uuid.NewString()), Name: name, Role: account.RoleOwner, Administrator: n.Administrator, Password: hash, MustChange: true,
 		Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits,
 	}
 	if n.Limits != nil {
@@ -229,6 +232,10 @@ func toPublicError(err error) error {
 	switch {
 	case errors.Is(err, account.ErrNameTaken):
 		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "another account already has this name"), err}
+	case errors.Is(err, account.ErrLastOwner):
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last owner of the account; make another member an owner first"), err}
+	case errors.Is(err, account.ErrTooMany):
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "the account has too many members and invitations; remove some first"), err}
 	case errors.Is(err, account.ErrLastAdministrator):
 		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last administrator that can log in; one must remain"), err}
 	}
@@ -244,12 +251,16 @@ type taken struct {
 func (t taken) Error() string   { return t.err.Error() }
 func (t taken) Unwrap() []error { return []error{t.Problem, t.err} }
 
-// Get returns an account. The error for a missing account matches fs.ErrNotExist.
+// Get returns an account, not a member of one. The error for a missing account matches fs.ErrNotExist.
 func (a *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
-	return a.store.Get(ctx, id)
+	acct, err := a.store.Get(ctx, id)
+	if err == nil && acct.MemberOf != "" {
+		acct, err = nil, fmt.Errorf("account %q: %w", id, fs.ErrNotExist)
+	}
+	return acct, err
 }
 
-// ByName returns the account of a name, without regard to case. The error for a missing account
+// ByName returns the account or member of a name, without regard to case. The error for a missing account
 // matches fs.ErrNotExist.
 func (a *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
 	return a.store.ByName(ctx, strings.TrimSpace(name))
@@ -338,17 +349,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	if err != nil {
 		return "", err
 	}
-	if weak(acct.Name, old, fresh) {
-		return "", ErrWeakPassword
-	}
-	if a.cfg.Breached != nil {
-		known, err := a.cfg.Breached.Contains(fresh)
-		if err != nil {
-			return "", err
-		}
-		if known {
-			return "", ErrBreached
-		}
+	if err := a.checkNew(acct.Name, old, fresh); err != nil {
+		return "", err
 	}
 	release, err := a.attempts.begin("id\x00"+id, "")
 	if err != nil {
@@ -373,6 +375,21 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 		return "", err
 	}
 	return a.begin(ctx, id, hash, account.MethodPassword, from)
+}
+
+// checkNew fails with ErrWeakPassword or ErrBreached for a new password that users may not choose.
+func (a *Accounts) checkNew(name, old, fresh string) error {
+	if weak(name, old, fresh) {
+		return ErrWeakPassword
+	}
+	if a.cfg.Breached == nil {
+		return nil
+	}
+	known, err := a.cfg.Breached.Contains(fresh)
+	if err == nil && known {
+		err = ErrBreached
+	}
+	return err
 }
 
 // Login checks name and password, starts a session and returns its token. If the account has a second
@@ -505,6 +522,9 @@ func (a *Accounts) Session(ctx context.Context, token string) (*account.Account,
 	}
 	if s.Method != account.MethodPassword {
 		acct.MustChange = false // the user need not know the one-time password
+	}
+	if err := a.withAccount(ctx, acct); err != nil {
+		return nil, err
 	}
 	return acct, nil
 }

@@ -37,6 +37,86 @@ func newDevice(tab *browsertest.Tab) *device {
 // TLS.
 func onLocalhost(s *server) string { return strings.Replace(s.url, "127.0.0.1", "localhost", 1) }
 
+// TestMembers invites a member with a link, changes the role and removes the member, in Chromium.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--listen", systest.FreeAddr(t))
+	tab := browsertest.Open(t)
+	tab.Scheme("light")
+	login(t, s, tab)
+	tab.Go(s.url + "/dashboard/members")
+	tab.Accessible()
+	tab.Click("details.fold summary")
+	tab.Accessible()
+	tab.Do(chromedp.SetValue("#role", "viewer", chromedp.ByQuery))
+	tab.Fill("#note", "Eve")
+	tab.Leave("form[action='/dashboard/members/invitations'] button")
+	link := tab.Text("#secret")
+	if !strings.HasPrefix(link, s.url+"/dashboard/join?invitation=") {
+		t.Fatalf("the link is %s", link)
+	}
+	tab.Accessible()
+	for _, width := range []int64{390, 768, 1280} {
+		tab.Size(width, 860)
+		var wide bool
+		tab.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide)
+		if wide {
+			t.Errorf("the members scroll sideways at %d pixels", width)
+		}
+	}
+	tab.Scheme("dark")
+	tab.Accessible()
+	shot(tab, "members-dark")
+	tab.Scheme("light")
+	shot(tab, "members")
+
+	// The new member, in another browser.
+	eve := browsertest.Open(t)
+	eve.Go(link)
+	eve.Accessible()
+	shot(eve, "join")
+	eve.Fill("#name", "Eve")
+	eve.Fill("#new", newPassword)
+	eve.Fill("#again", newPassword)
+	eve.Leave("form.form button")
+	if h := eve.Text("h1"); h != "Overview" {
+		t.Fatalf("after joining: %s", h)
+	}
+	if text := eve.Text(".who-name span"); text != "Viewer" {
+		t.Errorf("the role is shown as %s", text)
+	}
+	if n := count(eve, "a[href='/dashboard/try'], a[href='/dashboard/accounts']"); n != 0 {
+		t.Error("a viewer is offered pages that are refused")
+	}
+	for _, page := range []string{"", "operations", "keys", "webhooks", "members", "settings", "usage"} {
+		eve.Go(s.url + "/dashboard/" + page)
+		eve.Accessible()
+	}
+	refused := eve.Expect("403")
+	eve.Go(s.url + "/dashboard/try")
+	if h := eve.Text("h1"); h != "Not permitted" {
+		t.Errorf("a viewer opens %s", h)
+	}
+	eve.Accessible()
+	refused()
+
+	// The role counts from the next page, and so does the end of the membership.
+	tab.Go(s.url + "/dashboard/members")
+	row := "form[action$='/role']:has(option[value=viewer][selected])"
+	tab.Do(chromedp.SetValue(row+" select", "member", chromedp.ByQuery))
+	tab.Leave(row + " button")
+	eve.Go(s.url + "/dashboard/try")
+	if h := eve.Text("h1"); h != "Try it" {
+		t.Errorf("a member opens %s", h)
+	}
+	tab.Click("tr:has(option[value=member][selected]) details.ask summary")
+	tab.Leave("tr:has(option[value=member][selected]) form[action$='/remove'] button")
+	eve.Go(s.url + "/dashboard/usage")
+	eve.Wait(`location.pathname === "/dashboard/login"`)
+	eve.NoProblems()
+	tab.NoProblems()
+}
+
 // TestPasskeys adds a passkey in Chromium, and logs in with it alone and after the password.
 func TestPasskeys(t *testing.T) {
 	t.Parallel()
