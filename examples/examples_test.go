@@ -303,12 +303,14 @@ func TestDeploy(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"COPY scripts/setup.sh", "bash /tmp/setup.sh serve", "-o /refserver ./cmd/refserver"} {
+	for _, line := range []string{"COPY scripts/setup.sh", "ARG ENGINES=serve", "bash /tmp/setup.sh $ENGINES", "ENGINES=slim", `"refserver", "health"`, "-o /refserver ./cmd/refserver"} {
 		if b, err := os.ReadFile("deploy/Dockerfile"); err != nil || !strings.Contains(string(b), line) {
 			t.Errorf("the image is made without %q", line)
 		}
 	}
-	if b, err := os.ReadFile("../scripts/setup.sh"); err != nil || !strings.Contains(string(b), `"$mode" = serve`) {
-		t.Error("setup.sh has no mode serve")
+	for _, mode := range []string{"serve", "slim"} {
+		if b, err := os.ReadFile("../scripts/setup.sh"); err != nil || !strings.Contains(string(b), `"$mode" = `+mode) {
+			t.Errorf("setup.sh has no mode %s", mode)
+		}
 	}
 }

@@ -36,8 +36,10 @@ const (
 	WarnProtectionRemoved    = "protection_removed"
 	WarnSignatureInvalid     = "signature_invalid"
 	WarnResolutionReduced    = "resolution_reduced"
+	WarnRecompressed         = "recompressed"
 	WarnMacrosDropped        = "macros_dropped"
 	WarnPasswordUnused       = "password_unused"
+	WarnInvoiceUnverified    = "invoice_unverified"
 )
 
 // WarningMeanings yields the codes of warnings with a sentence each, for documentation.
@@ -65,8 +67,10 @@ func WarningMeanings() iter.Seq2[string, string] {
 			{WarnProtectionRemoved, "The result is less protected than the input."},
 			{WarnSignatureInvalid, "A digital signature no longer matches the content."},
 			{WarnResolutionReduced, "A picture has fewer pixels, to fit into a number of bytes."},
+			{WarnRecompressed, "A picture was compressed again, with small losses."},
 			{WarnMacrosDropped, "Macros were left out. They never run here."},
 			{WarnPasswordUnused, "The file opens without a password, so the given one was ignored."},
+			{WarnInvoiceUnverified, "An attached file is not the invoice that the PDF file claims to have."},
 		} {
 			if !yield(m[0], m[1]) {
 				return

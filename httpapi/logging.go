@@ -49,11 +49,11 @@ func (n *Node) logOf(r *http.Request) *slog.Logger {
 }
 
 // logRequest logs an answered request. It omits the query, which may contain a signature. Probes
-// are logged only if they fail.
+// are logged only if they fail, and not while engines start.
 func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	level := slog.LevelDebug
 	probe := rec.route == "/healthz" || rec.route == "/readyz" || rec.route == "/metrics"
-	if n.cfg.LogRequests && (!probe || rec.status >= 400) {
+	if n.cfg.LogRequests && (!probe || rec.status >= 400 && !n.starting()) {
 		level = slog.LevelInfo
 	}
 	if !n.log.Enabled(r.Context(), level) {

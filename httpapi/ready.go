@@ -199,7 +199,7 @@ func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
 		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready")
 		p.RetryAfter = checkEvery
 		n.fail(w, r, p)
-	case n.cfg.Starting != nil && n.cfg.Starting():
+	case n.starting():
 		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: engines are starting")
 		p.RetryAfter = time.Second
 		n.fail(w, r, p)
@@ -209,6 +209,9 @@ func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
 		n.healthz(w, r)
 	}
 }
+
+// starting reports whether engines are still being started.
+func (n *Node) starting() bool { return n.cfg.Starting != nil && n.cfg.Starting() }
 
 var (
 	dependencyUpDesc      = prometheus.NewDesc("filewright_dependency_up", "1 if the last check of the dependency succeeded, else 0.", []string{"dependency"}, nil)

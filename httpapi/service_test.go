@@ -734,7 +734,7 @@ func TestReadiness(t *testing.T) {
 func TestStarting(t *testing.T) {
 	t.Parallel()
 	var started atomic.Bool
-	a := serve(t, httpapi.Config{Starting: func() bool { return !started.Load() }})
+	a := serve(t, httpapi.Config{LogRequests: true, Starting: func() bool { return !started.Load() }})
 	if st, m := a.call(t, "", "GET", "/readyz", ""); st != 503 || m["error"] != "unavailable" || m["detail"] != "not ready: engines are starting" {
 		t.Errorf("%d %v", st, m)
 	}
@@ -743,6 +743,11 @@ func TestStarting(t *testing.T) {
 	}
 	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); m["operation_status"] != "completed" {
 		t.Errorf("status is %v", m)
+	}
+	for line := range strings.SplitSeq(a.log.String(), "\n") {
+		if strings.Contains(line, "level=INFO") && strings.Contains(line, "route=/readyz") {
+			t.Errorf("a probe during the start is logged: %s", line)
+		}
 	}
 	started.Store(true)
 	if st, m := a.call(t, "", "GET", "/readyz", ""); st != 200 {

@@ -2,7 +2,9 @@
 # Installs the missing dependencies of Filewright on Debian or Ubuntu.
 #
 #   scripts/setup.sh serve   engines, libraries and fonts to run a built server
-#   scripts/setup.sh run     the same, and Go, the C compiler and headers to build it
+#   scripts/setup.sh slim    fewer of them: pictures, audio, video, PDF files, archives and data, but no
+#                            documents, web pages and recognition of text
+#   scripts/setup.sh run     like serve, and Go, the C compiler and headers to build it
 #   scripts/setup.sh test    the same, and the tools that judge test results
 #   scripts/setup.sh bench   the same, and the tools for comparison in benchmarks
 #   scripts/setup.sh release like run, and the tools that build releases for other machines
@@ -23,7 +25,7 @@ installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok instal
 packages() { local p; for p in "$@"; do want "$p" installed "$p"; done; }
 
 mode=${1:-run}
-if [ "$mode" = serve ]; then
+if [ "$mode" = serve ] || [ "$mode" = slim ]; then
 	libvips() { ldconfig -p | grep -q 'libvips\.so\.42'; }
 	want libvips42 libvips
 	packages ca-certificates # for HTTPS to buckets and webhook receivers
@@ -46,33 +48,38 @@ fi
 
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
-want ghostscript command -v gs # PostScript, and PDF/A of existing files (50 MB with its fonts)
+want poppler-utils command -v pdftocairo # SVG of PDF pages (1 MB)
 want libraw-bin command -v simple_dcraw # raw photos of cameras (2 MB)
+want libjpeg-turbo-progs command -v jpegtran # turns JPEG photos without losses (0.4 MB)
+want libmobi-tools command -v mobitool # books of Mobipocket and Kindle (0.2 MB)
 want libarchive-tools command -v bsdtar # disc images, cabinets, packages; writes 7z (0.2 MB)
-want pandoc command -v pandoc
-# Character recognition: detection of orientation and script, and the languages of the
-# scripts that most people read (70 MB). Other languages have packages, too.
-packages tesseract-ocr tesseract-ocr-osd
-for language in eng deu fra spa ita por nld pol ces ron hun swe tur vie ind rus ukr bul ell ara fas heb hin ben tam tel tha chi-sim chi-tra jpn kor; do
-	packages "tesseract-ocr-$language"
-done
-# Not the packages ending in -nogui: without the user interface
-# files a long-running LibreOffice crashes on documents with comments.
-packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
-# Web pages, Markdown, text and CSV to PDF. The headless shell is smaller
-# and much faster than the whole browser. Without either, LibreOffice converts them.
-browser() { local p; for p in chromium-headless-shell chrome-headless-shell chromium google-chrome-stable google-chrome; do command -v "$p" && return; done; return 1; }
+packages fonts-dejavu-core fonts-liberation
 choose_browser=no
-browser >/dev/null || choose_browser=yes
-# Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
-# in colour, and as outlines for LibreOffice before 7.5, which cannot print colours;
-# Carlito and Caladea, which have the metrics of the Calibri and Cambria of most office documents.
-# dejavu-extra has a font for formulas.
-packages fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea
-packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
+if [ "$mode" != slim ]; then
+	want ghostscript command -v gs # PostScript, and PDF/A of existing files (50 MB with its fonts)
+	want pandoc command -v pandoc
+	# Character recognition: detection of orientation and script, and the languages of the
+	# scripts that most people read (70 MB). Other languages have packages, too.
+	packages tesseract-ocr tesseract-ocr-osd
+	for language in eng deu fra spa ita por nld pol ces ron hun swe tur vie ind rus ukr bul ell ara fas heb hin ben tam tel tha chi-sim chi-tra jpn kor; do
+		packages "tesseract-ocr-$language"
+	done
+	# Not the packages ending in -nogui: without the user interface
+	# files a long-running LibreOffice crashes on documents with comments.
+	packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
+	# Web pages, Markdown, text and CSV to PDF. The headless shell is smaller
+	# and much faster than the whole browser. Without either, LibreOffice converts them.
+	browser() { local p; for p in chromium-headless-shell chrome-headless-shell chromium google-chrome-stable google-chrome; do command -v "$p" && return; done; return 1; }
+	browser >/dev/null || choose_browser=yes
+	# Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
+	# in colour, and as outlines for LibreOffice before 7.5, which cannot print colours;
+	# Carlito and Caladea, which have the metrics of the Calibri and Cambria of most office documents.
+	# dejavu-extra has a font for formulas.
+	packages fonts-dejavu-extra fonts-crosextra-carlito fonts-crosextra-caladea
+	packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
+fi
 
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
-	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
 	want libvips-tools command -v vipsheader
 	packages fonts-urw-base35
@@ -83,6 +90,7 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want bzip2 command -v bzip2
 	want xz-utils command -v xz
 	want zstd command -v zstd
+	want lzip command -v lzip
 	want python3 command -v python3
 	want curl command -v curl
 	# The dashboard tests need a whole browser, not the headless shell. Their accessibility
@@ -113,7 +121,7 @@ fi
 # proxy, at the version with the checksums below.
 go_toolchain() {
 	local version=1.26.8 arch sum url
-	if [ "$mode" = serve ] || [ $fetch_go = no ]; then
+	if [ "$mode" = serve ] || [ "$mode" = slim ] || [ $fetch_go = no ]; then
 		return
 	fi
 	case $(uname -m) in
@@ -156,7 +164,7 @@ go_tools() {
 # dashboard (3 MB), and the generators, compilers and linters for clients with a client of MCP (200 MB).
 from_npm() {
 	local dir
-	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ]; then
+	if [ "$mode" != test ] && [ "$mode" != bench ]; then
 		return
 	fi
 	for dir in internal/browsertest clients/generators; do

@@ -58,7 +58,7 @@ func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 // withAccounts opens the accounts, also while a server uses them.
 func withAccounts(ctx context.Context, where database, do func(*auth.Accounts) error) error {
 	return where.use(ctx, func(db *sqlstore.DB) error {
-		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors()}))
+		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors(), Passkeys: db.Passkeys()}))
 	})
 }
 
@@ -196,8 +196,8 @@ func resetPassword(c *cli) *cobra.Command {
 func removeFactor(c *cli) *cobra.Command {
 	var where database
 	return c.command(spec{
-		use: "second-factor-off ACCOUNT", short: "remove an account's second factor",
-		long:  "Removes the second factor of an account whose user has lost the authenticator app and\nthe recovery codes. The password alone then logs in.",
+		use: "second-factor-off ACCOUNT", short: "remove an account's second factor and passkeys",
+		long:  "Removes the second factor and the passkeys of an account whose user has lost the\nauthenticator app and the recovery codes, or the devices. The password alone then logs in.",
 		min:   1,
 		max:   1,
 		flags: where.register,
@@ -210,7 +210,7 @@ func removeFactor(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(c.err, "Account %s (%s) has no second factor.\n", acct.ID, acct.Name)
+				fmt.Fprintf(c.err, "Account %s (%s) has neither a second factor nor passkeys.\n", acct.ID, acct.Name)
 				return nil
 			})
 		},

@@ -364,7 +364,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 	for _, p := range []struct {
 		path *string
 		name string
-	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}, {&e.BSDTar, "bsdtar"}, {&e.LibRaw, "simple_dcraw"}, {&e.Ghostscript, "gs"}} {
+	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}, {&e.BSDTar, "bsdtar"}, {&e.LibRaw, "simple_dcraw"}, {&e.JPEGTran, "jpegtran"}, {&e.Ghostscript, "gs"}, {&e.PDFToCairo, "pdftocairo"}, {&e.Mobitool, "mobitool"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
 	fs.IntVar(&e.IsolatedFiles, "isolated-files", 64, "`number` of small files of one account that an isolated process reads before it is replaced; 1: a new process for each file")

@@ -24,12 +24,15 @@ type bsdtar struct {
 // tarOverhead returns the most bytes of headers and padding of a tar archive.
 func tarOverhead(l safezip.Limits) int64 { return 1<<20 + int64(l.Entries)*(8<<10) }
 
-// read translates the input to a tar archive in the scratch space. The caller must call
-// release.
-func (b *bsdtar) read(ctx context.Context, job *fileops.Job, l safezip.Limits) (tar content, release func(), err error) {
+// read translates the input to a tar archive in the scratch space, or stdin if it is not
+// nil. The caller must call release.
+func (b *bsdtar) read(ctx context.Context, job *fileops.Job, l safezip.Limits, stdin io.Reader) (tar content, release func(), err error) {
 	in, err := job.Path(job.Input())
 	if err != nil {
 		return nil, nil, err
+	}
+	if stdin != nil {
+		in = "-"
 	}
 	inputs, err := job.InputDir()
 	if err != nil {
@@ -39,22 +42,21 @@ func (b *bsdtar) read(ctx context.Context, job *fileops.Job, l safezip.Limits) (
 	if err != nil {
 		return nil, nil, err
 	}
-	const name = "content.tar"
-	path := filepath.Join(dir, name)
 	largest, dense := l.Unpacked, false
 	if n := max(10<<20, job.Input().Size()*min(l.Ratio, 1<<20)); n < largest {
 		largest, dense = n, true
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.CreateTemp(dir, "content-*.tar")
 	if err != nil {
 		return nil, nil, err
 	}
+	path, name := f.Name(), filepath.Base(f.Name())
 	out := &capped{w: f, left: largest + tarOverhead(l)}
 	// bsdtar must not open the result: It leaves out entries with the device and inode numbers of its
 	// output, to keep an archive from containing itself. Entries of cpio archives and RPM packages have
 	// the numbers of the computer that made them.
 	err = b.Run(ctx, engine.Cmd{
-		Args: []string{"-c", "-f", "-", "--format", "pax", "@" + in}, Dir: dir, Stdout: out,
+		Args: []string{"-c", "-f", "-", "--format", "pax", "@" + in}, Dir: dir, Stdin: stdin, Stdout: out,
 		Access: engine.Access{Read: []string{inputs}},
 		Limits: b.limits.Or(engine.Limits{CPU: 10 * time.Minute, Memory: 2 << 30}),
 	})

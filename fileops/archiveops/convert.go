@@ -22,7 +22,7 @@ import (
 
 // Convert returns the action "convert" between archives. It reads ZIP, tar, 7z and
 // rar archives, Debian packages, and files compressed by gzip, bzip2, xz, Zstandard,
-// LZ4 or LZMA, and writes ZIP, tar, tar.gz and tar.zst. The action of an [Engine] with
+// LZ4, LZMA or lzip, and writes ZIP, tar, tar.gz and tar.zst. The action of an [Engine] with
 // bsdtar also reads disc images (ISO 9660), cabinets, cpio, ar and LHA archives and RPM
 // packages, and writes 7z, tar.xz and tar.bz2. A compressed file may contain a tar
 // archive or a single file, which gets the input's name without its extension. Of a
@@ -37,7 +37,8 @@ import (
 // inside the archive. Other symbolic links,
 // devices and hard links to files that do not precede them are omitted, with a
 // warning. A truncated archive is an error, and so is an archive without files or
-// folders.
+// folders. A tar archive without an end mark, and unknown data after compressed data,
+// give a warning.
 //
 // Limits apply to unpacked sizes, including copies of hard links and holes of
 // sparse files. Limits.Ratio applies to the whole input. Above any limit the
@@ -82,11 +83,11 @@ const (
 )
 
 func (c *converter) do(ctx context.Context, job *fileops.Job) error {
-	in, release, err := c.content(ctx, job)
-	if err != nil {
-		return err
-	}
-	defer release()
+	// A result of a run that fails is not delivered.
+	return c.twice(ctx, job, func() bool { return true }, func(in content) error { return c.convertContent(ctx, job, in) })
+}
+
+func (c *converter) convertContent(ctx context.Context, job *fileops.Job, in content) error {
 	s, err := c.survey(ctx, job, in)
 	if err != nil {
 		return err
@@ -162,11 +163,16 @@ func (c *converter) survey(ctx context.Context, job *fileops.Job, content conten
 	s.single, s.time = !in.isTar, in.time
 	if s.single {
 		s.total, err = io.Copy(io.Discard, struct{ io.Reader }{in})
+		in.warn(job)
 		return s, in.failure(err)
 	}
 	if err := c.count(s, in); err != nil {
+		if in.open && errors.Is(err, fileops.ErrUnsupportedInput) {
+			err = fileops.Fail(fileops.ErrCorruptInput, err, "the archive has neither files nor an end mark; it is incomplete")
+		}
 		return nil, err
 	}
+	in.warn(job)
 	if content != job.Input() && c.limits.Dense(uint64(s.total), uint64(job.Input().Size())) {
 		return nil, c.limits.TooDense() // the stream itself was not compressed
 	}
@@ -452,11 +458,8 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 		h, err := tr.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			if s.end && s.at-before < 512 {
-				// Two blocks of zeros mark the end, but one is enough. If Next skips content,
-				// this check does not detect missing data. The second pass does.
-				return fileops.Fail(fileops.ErrCorruptInput, nil, "the archive has no end mark; it is incomplete")
-			}
+			// Two blocks of zeros mark the end, but one is enough. Some programs write none.
+			s.open = s.end && s.at-before < 512
 			// Verify the checksum, and detect trailing data.
 			_, err = io.Copy(io.Discard, struct{ io.Reader }{s})
 			if err == nil {
@@ -471,7 +474,23 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 		if err := visit(h, tr); err != nil {
 			return s.failure(err)
 		}
+		if !sparse(h) { // the holes may be huge
+			// Then what Next reads shows whether an end mark follows.
+			if _, err := io.Copy(io.Discard, struct{ io.Reader }{tr}); err != nil {
+				return s.failure(err)
+			}
+		}
 	}
+}
+
+// sparse reports whether a file has holes, which its content does not contain.
+func sparse(h *tar.Header) bool {
+	for k := range h.PAXRecords {
+		if strings.HasPrefix(k, "GNU.sparse.") {
+			return true
+		}
+	}
+	return h.Typeflag == tar.TypeGNUSparse
 }
 
 // failure turns an error into the error of the action. Errors that the system did
@@ -488,6 +507,17 @@ func (s *stream) failure(err error) error {
 		return s.err
 	}
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged or incomplete")
+}
+
+// warn warns about data that is ignored, or may be missing, at the end of a stream that has
+// been read.
+func (s *stream) warn(job *fileops.Job) {
+	if s.extra {
+		job.Warn(fileops.WarnContentDropped, "Unknown data after the end of the compressed data was left out.")
+	}
+	if s.isTar && s.open {
+		job.Warn(fileops.WarnContentDropped, "The archive has no end mark. Files may be missing if it was cut.")
+	}
 }
 
 // isTarHeader reports whether b starts with a tar header. Only headers since

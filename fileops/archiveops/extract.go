@@ -3,6 +3,7 @@ package archiveops
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -67,19 +68,22 @@ func (c *converter) extractMembers(ctx context.Context, job *fileops.Job) error 
 	if err != nil {
 		return err
 	}
-	m := &members{job: job, limits: c.limits, globs: globs}
-	if job.Input().Format() == format.ZIP {
-		err = m.fromZIP(ctx)
-	} else {
-		err = m.fromOther(ctx, c)
-	}
-	if err == nil {
-		err = c.warnPasswordUnused(ctx, job, job.Input())
-	}
-	if err != nil {
-		return err
-	}
-	return m.finish()
+	var m *members
+	return c.twice(ctx, job, func() bool { return m.delivered == 0 }, func(in content) error {
+		m = &members{job: job, limits: c.limits, globs: globs}
+		if in.Format() == format.ZIP {
+			err = m.fromZIP(ctx)
+		} else {
+			err = m.fromOther(ctx, c, in)
+		}
+		if err == nil {
+			err = c.warnPasswordUnused(ctx, job, in)
+		}
+		if err != nil {
+			return err
+		}
+		return m.finish()
+	})
 }
 
 // members are the results of an extraction.
@@ -94,6 +98,7 @@ type members struct {
 	files       int      // in the archive
 	examples    []string // paths of the first files
 	results     int
+	delivered   int   // results that are written
 	size        int64 // of the results
 	omitted     map[kind][]string
 }
@@ -109,12 +114,7 @@ func (m *members) fromZIP(ctx context.Context) error {
 	return m.walk(&converter{limits: m.limits}, &survey{}, z)
 }
 
-func (m *members) fromOther(ctx context.Context, c *converter) error {
-	content, release, err := c.content(ctx, m.job)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (m *members) fromOther(ctx context.Context, c *converter, content content) error {
 	s, err := c.survey(ctx, m.job, content)
 	if err != nil {
 		return err
@@ -183,10 +183,21 @@ func (m *members) put(path string, r io.Reader, size int64) error {
 	if most := m.job.MaxOutput(); most > 0 && size > most {
 		return m.job.TooMuch(nil)
 	}
-	name := m.names.unique(flatName(path))
+	if err := m.write(m.names.unique(flatName(path)), r, size); err != nil {
+		return err
+	}
+	m.delivered++
+	return nil
+}
+
+// write writes a result. It reads to the end of the content, where checksums are verified.
+func (m *members) write(name string, r io.Reader, size int64) error {
 	if size <= smallMember {
 		b := make([]byte, size)
 		if _, err := io.ReadFull(r, b); err != nil {
+			return err
+		}
+		if err := atEnd(r); err != nil {
 			return err
 		}
 		return m.job.WriteBytes(name, b)
@@ -201,8 +212,24 @@ func (m *members) put(path string, r io.Reader, size int64) error {
 			m.progress(m.done + int64(n))
 			return n, err
 		}), size)
+		if err == nil {
+			err = atEnd(r)
+		}
 		return cmp.Or(err, f.Close())
 	})
+}
+
+// atEnd reads the end of r. It fails if content follows.
+func atEnd(r io.Reader) error {
+	var b [1]byte
+	n, err := io.ReadFull(r, b[:])
+	switch {
+	case n > 0:
+		return errTooMany
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	return err
 }
 
 func (m *members) progress(done int64) {

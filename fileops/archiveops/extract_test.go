@@ -57,7 +57,7 @@ func TestExtractConformance(t *testing.T) {
 			switch f {
 			case format.GZ:
 				return fileops.Bytes("notes.txt.gz", compressed(t, prose(9000)))
-			case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
+			case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ:
 				return filtered(t, "notes.txt."+string(f), prose(9000))
 			case format.ISO, format.CPIO:
 				return bsdtarOf(t, "in."+string(f), tree(t, members))
@@ -65,7 +65,7 @@ func TestExtractConformance(t *testing.T) {
 				return debOf(t, tree(t, members))
 			case format.CAB, format.AR, format.RPM, format.LZH:
 				return specimen.Of(t, f)
-			case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA:
+			case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA, format.TarLZ:
 				return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, members))))
 			case format.SevenZip:
 				return sevenZip(t, tree(t, members))
@@ -83,7 +83,7 @@ func TestExtractConformance(t *testing.T) {
 			}
 			want := flat(members)
 			switch in[0].Format() {
-			case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
+			case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ:
 				want = map[string][]byte{"notes.txt": prose(9000)}
 			case format.CAB, format.AR, format.RPM, format.LZH:
 				want = flat(specimenFiles(in[0].Format()))

@@ -35,8 +35,8 @@ func (p *part) Reader() *io.SectionReader { return io.NewSectionReader(p.r, p.fr
 func (c *converter) reads() []format.Format {
 	all := []format.Format{
 		format.ZIP, format.SevenZip, format.RAR,
-		format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA,
-		format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.DEB,
+		format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA, format.TarLZ,
+		format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ, format.DEB,
 	}
 	if c.tar != nil {
 		all = append(all, format.ISO, format.CAB, format.CPIO, format.AR, format.RPM, format.LZH)
@@ -90,7 +90,7 @@ func (c *converter) content(ctx context.Context, job *fileops.Job) (in content, 
 		p, err := installed(in)
 		return p, func() {}, err
 	case format.ISO, format.CAB, format.CPIO, format.AR, format.RPM, format.LZH:
-		return c.tar.read(ctx, job, c.limits)
+		return c.tar.read(ctx, job, c.limits, nil)
 	default:
 		return in, func() {}, nil
 	}

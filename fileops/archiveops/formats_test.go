@@ -248,7 +248,7 @@ func TestBSDTarLimits(t *testing.T) {
 	if _, err := run(t.Context(), action(t, "extract"), nil, bomb); fileops.Code(err) != "limit_exceeded" || !strings.Contains(fileops.Message(err), "times its size") {
 		t.Errorf("dense: %v", err)
 	}
-	for _, f := range []format.Format{format.ISO, format.CAB, format.CPIO, format.RPM, format.LZH, format.DEB, format.LZ4, format.LZMA, format.TarLZMA} {
+	for _, f := range []format.Format{format.ISO, format.CAB, format.CPIO, format.RPM, format.LZH, format.DEB, format.LZ4, format.LZMA, format.LZ, format.TarLZMA, format.TarLZ} {
 		b, _ := specimen.Of(t, f).Bytes()
 		if f == format.ISO {
 			b = b[:bytes.Index(b, []byte(specimen.Text))+100] // padding follows the files

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pierrec/lz4/v4"
@@ -36,9 +38,10 @@ func TestLZ4Frames(t *testing.T) {
 		"skipped":        {bytes.Join([][]byte{frame("one "), skip, frame("two"), skip}, nil), "one two"},
 		"cut in a frame": {append(frame("one "), frame("two")[:9]...), ""},
 		"cut in a skip":  {append(frame("one "), skip[:6]...), ""},
-		"garbage":        {append(frame("one "), "garbage"...), ""},
+		"other data":     {append(frame("one "), "other data"...), "one "},
+		"cut in a magic": {append(frame("one "), frame("two")[:3]...), ""},
 	} {
-		out, _, err := extract(t, nil, nil, fileops.Bytes("a.txt.lz4", c.file))
+		out, warnings, err := extract(t, nil, nil, fileops.Bytes("a.txt.lz4", c.file))
 		if c.want == "" {
 			if !errors.Is(err, fileops.ErrCorruptInput) {
 				t.Errorf("%s: %v", name, err)
@@ -47,6 +50,106 @@ func TestLZ4Frames(t *testing.T) {
 		}
 		if err != nil || string(out["a.txt"]) != c.want {
 			t.Errorf("%s: %q, %v", name, out, err)
+		}
+		if other := strings.HasPrefix(name, "other"); other != (len(warnings) == 1) {
+			t.Errorf("%s: warnings %v", name, warnings)
+		}
+	}
+}
+
+// A file of lzip may have several members. Its checksum and sizes are verified.
+func TestLzipMembers(t *testing.T) {
+	t.Parallel()
+	member := func(content string) []byte { return mustBytes(t, filtered(t, "a.lz", []byte(content))) }
+	long := member(string(prose(200_000)))
+	changed := func(b []byte, at int) []byte {
+		b = bytes.Clone(b)
+		b[(at+len(b))%len(b)] ^= 1
+		return b
+	}
+	two := append(member("one "), member("two")...)
+	for name, c := range map[string]struct {
+		file []byte
+		want string // "" for a damaged file
+	}{
+		"one":             {long, string(prose(200_000))},
+		"two":             {two, "one two"},
+		"empty and two":   {append(member(""), two...), "one two"},
+		"other data":      {append(member("one "), "other data"...), "one "},
+		"other byte":      {append(member("one "), 0), "one "},
+		"checksum":        {changed(two, -20), ""},
+		"size":            {changed(two, -12), ""},
+		"size of member":  {changed(two, -8), ""},
+		"content":         {changed(long, len(long)/2), ""},
+		"cut in trailer":  {two[:len(two)-1], ""},
+		"cut in content":  {long[:len(long)/2], ""},
+		"cut in a header": {append(member("one "), "LZI"...), ""},
+		"version":         {append(member("one "), "LZIP\x02\x0c"...), ""},
+		"dictionary":      {append(member("one "), slices.Replace(bytes.Clone(long), 5, 6, 22)...), "one " + string(prose(200_000))}, // 4 MiB
+	} {
+		out, warnings, err := extract(t, nil, nil, fileops.Bytes("a.txt.lz", c.file))
+		if c.want == "" {
+			if !errors.Is(err, fileops.ErrCorruptInput) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || string(out["a.txt"]) != c.want {
+			t.Errorf("%s: %d files, %v", name, len(out), err)
+		}
+		if other := strings.HasPrefix(name, "other"); other != (len(warnings) == 1) {
+			t.Errorf("%s: warnings %v", name, warnings)
+		}
+	}
+	huge := bytes.Clone(long)
+	huge[5] = 29 // 512 MiB
+	if _, _, err := extract(t, nil, nil, fileops.Bytes("a.txt.lz", huge)); !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("huge dictionary: %v", err)
+	}
+	// The extension tlz stands for lzip and for LZMA.
+	tarred := pack(t, tar.Header{Name: "a.txt", Typeflag: tar.TypeReg})
+	for _, name := range []string{"a.lz", "a.lzma"} {
+		for _, as := range []string{"b.tlz", "b.tar" + strings.TrimPrefix(name, "a")} {
+			out, _, err := extract(t, nil, nil, fileops.Bytes(as, mustBytes(t, filtered(t, name, tarred))))
+			if err != nil || string(out["a.txt"]) != "a.txt" {
+				t.Errorf("%s as %s: %q, %v", name, as, out, err)
+			}
+		}
+	}
+}
+
+// Data after the end of compressed data is left out with a warning. A tar archive without an
+// end mark is read with a warning.
+func TestTrailingData(t *testing.T) {
+	t.Parallel()
+	tarred := pack(t, tar.Header{Name: "a.txt", Typeflag: tar.TypeReg})
+	for _, tail := range []string{"x", "other data", "\x00\x00\x00x"} {
+		for _, ext := range []string{"gz", "bz2", "lz4", "lzma", "lz"} {
+			if (ext == "bz2" || ext == "lz4") && len(tail) == 1 {
+				continue // another stream could start like this
+			}
+			var b []byte
+			if ext == "gz" {
+				b = compressed(t, tarred)
+			} else {
+				b = mustBytes(t, filtered(t, "a."+ext, tarred))
+			}
+			for _, name := range []string{"a.tar." + ext, "a." + ext} {
+				out, warnings, err := extract(t, nil, nil, fileops.Bytes(name, append(bytes.Clone(b), tail...)))
+				if err != nil || string(out["a.txt"]) != "a.txt" || len(warnings) != 1 || warnings[0].Code != fileops.WarnContentDropped {
+					t.Errorf("%s with %q: %q, %v, %v", name, tail, out, warnings, err)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"a.tar", "a.tar.gz"} {
+		b := tarred[:1024]
+		if name != "a.tar" {
+			b = compressed(t, b)
+		}
+		out, warnings, err := extract(t, nil, nil, fileops.Bytes(name, b))
+		if err != nil || string(out["a.txt"]) != "a.txt" || len(warnings) != 1 || warnings[0].Code != fileops.WarnContentDropped {
+			t.Errorf("%s without an end mark: %q, %v, %v", name, out, warnings, err)
 		}
 	}
 }

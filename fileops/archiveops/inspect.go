@@ -33,13 +33,12 @@ func (c *converter) inspect() fileops.Action {
 }
 
 func (c *converter) report(ctx context.Context, job *fileops.Job) error {
+	return c.twice(ctx, job, func() bool { return true }, func(in content) error { return c.reportContent(ctx, job, in) })
+}
+
+func (c *converter) reportContent(ctx context.Context, job *fileops.Job, content content) error {
 	r := report.New(job)
 	a := new(report.Archive)
-	content, release, err := c.content(ctx, job)
-	if err != nil {
-		return err
-	}
-	defer release()
 	in, err := c.directory(ctx, job, content, true)
 	if err != nil {
 		return err
@@ -54,6 +53,7 @@ func (c *converter) report(ctx context.Context, job *fileops.Job) error {
 			if a.Unpacked, err = io.Copy(io.Discard, struct{ io.Reader }{s}); err != nil {
 				return s.failure(err)
 			}
+			s.warn(job)
 			r.Archive = a
 			return r.Write(job)
 		}
@@ -77,6 +77,9 @@ func (c *converter) report(ctx context.Context, job *fileops.Job) error {
 		return r.Write(job)
 	case err != nil:
 		return err
+	}
+	if s, ok := in.(*stream); ok {
+		s.warn(job)
 	}
 	r.Encrypted = encrypted(in)
 	r.Archive = a

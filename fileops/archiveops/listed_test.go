@@ -23,7 +23,7 @@ import (
 // filtered compresses with the usual program for the extension of name.
 func filtered(t testing.TB, name string, b []byte, args ...string) *fileops.File {
 	t.Helper()
-	program := map[string]string{".bz2": "bzip2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".lzma": "lzma"}[filepath.Ext(name)]
+	program := map[string]string{".bz2": "bzip2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".lzma": "lzma", ".lz": "lzip"}[filepath.Ext(name)]
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"-c"}, args...)...)
 	cmd.Stdin = bytes.NewReader(b)
 	out, err := cmd.Output()

@@ -2,6 +2,7 @@ package archiveops
 
 import (
 	"bufio"
+	"bytes"
 	"compress/bzip2"
 	"context"
 	"encoding/binary"
@@ -38,6 +39,8 @@ type stream struct {
 	time  time.Time // of a compressed file; zero if unknown
 	name  string    // original name of a gzip file; "" if unknown
 	end   bool      // Read has returned io.EOF
+	open  bool      // the tar archive has no end mark
+	extra bool      // other data follows the compressed data
 	at    int64     // bytes that Read has returned
 	err   error     // not caused by the input
 }
@@ -56,7 +59,7 @@ func (c *converter) open(ctx context.Context, f content) (*stream, error) {
 		s.head, s.isTar = s.raw, true
 		return s, nil
 	case format.TarBZ2, format.BZ2:
-		s.packed = bzip2.NewReader(s.raw)
+		s.packed = &bunzip{bzip2.NewReader(s.raw), s}
 	case format.TarXZ, format.XZ:
 		s.packed, err = newXZ(s.raw)
 	case format.TarZst, format.Zst:
@@ -65,15 +68,20 @@ func (c *converter) open(ctx context.Context, f content) (*stream, error) {
 		d, err = zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderLowmem(true))
 		s.packed = d
 	case format.TarLZ4, format.LZ4:
-		s.packed = noPanic{&lz4Frames{raw: s.raw}}
-	case format.TarLZMA, format.LZMA:
-		s.packed, err = newLZMA(s.raw)
+		s.packed = noPanic{&lz4Frames{raw: s.raw, trailing: &s.extra}}
+	case format.TarLZMA, format.LZMA, format.TarLZ, format.LZ:
+		// The extension tlz stands for both.
+		if head, _ := s.raw.Peek(len(lzipMagic)); string(head) == lzipMagic {
+			s.packed, err = newLzip(s.raw, &s.extra)
+		} else {
+			s.packed, err = newLZMA(s.raw, &s.extra)
+		}
 	default:
 		var gz *gzip.Reader
 		if gz, err = gzip.NewReader(s.raw); err == nil {
 			gz.Multistream(false)
 			s.time, s.name = gz.ModTime, gz.Name
-			s.packed = &gunzip{gz, s.raw}
+			s.packed = &gunzip{gz, s.raw, &s.extra}
 		}
 	}
 	if err != nil {
@@ -81,7 +89,7 @@ func (c *converter) open(ctx context.Context, f content) (*stream, error) {
 	}
 	s.head = bufio.NewReaderSize(readerFunc(s.unpack), 64<<10)
 	switch f.Format() {
-	case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA:
+	case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ:
 		first, err := s.head.Peek(512)
 		if err != nil && err != io.EOF {
 			return nil, s.failure(err)
@@ -107,10 +115,12 @@ func (s *stream) unpack(p []byte) (int, error) {
 }
 
 // lz4Frames reads a file with one or more frames, some of which may be skippable (LZ4 Frame
-// Format 1.6.4). A frame of the legacy format extends to the end of the file.
+// Format 1.6.4). A frame of the legacy format extends to the end of the file. Other data may
+// follow the last frame.
 type lz4Frames struct {
-	raw   *bufio.Reader
-	frame *lz4.Reader // nil between two frames
+	raw      *bufio.Reader
+	frame    *lz4.Reader // nil between two frames; continues with the next frame itself
+	trailing *bool       // set if other data follows
 }
 
 // Read implements io.Reader.
@@ -118,8 +128,11 @@ func (l *lz4Frames) Read(p []byte) (int, error) {
 	for {
 		if l.frame != nil {
 			n, err := l.frame.Read(p)
-			if errors.Is(err, io.EOF) {
+			switch {
+			case errors.Is(err, io.EOF):
 				l.frame, err = nil, nil
+			case errors.Is(err, lz4.ErrInvalidFrame): // the first frame has its magic number
+				*l.trailing, err = true, io.EOF
 			}
 			if n > 0 || err != nil {
 				return n, err
@@ -148,10 +161,11 @@ func (l *lz4Frames) Read(p []byte) (int, error) {
 }
 
 // A gunzip reads a file with one or more members (RFC 1952, 2.2). It ignores
-// zero padding after the last member, which tapes have.
+// zero padding after the last member, which tapes have. Other data may follow, too.
 type gunzip struct {
-	gz  *gzip.Reader
-	raw *bufio.Reader
+	gz       *gzip.Reader
+	raw      *bufio.Reader
+	trailing *bool // set if other data follows
 }
 
 // Read implements io.Reader.
@@ -168,9 +182,13 @@ func (g *gunzip) Read(p []byte) (int, error) {
 		for err == nil && b[0] == 0 {
 			_, _ = g.raw.Discard(1) // it was peeked
 			b, err = g.raw.Peek(1)
-			if err == nil && b[0] != 0 {
-				return 0, gzip.ErrHeader
-			}
+			*g.trailing = err == nil && b[0] != 0 // a member does not follow zeros
+		}
+		if b, _ := g.raw.Peek(2); len(b) > 0 && !bytes.HasPrefix([]byte("\x1f\x8b"), b) {
+			*g.trailing = true
+		}
+		if *g.trailing {
+			return 0, io.EOF
 		}
 		if err != nil {
 			return 0, err
@@ -183,6 +201,22 @@ func (g *gunzip) Read(p []byte) (int, error) {
 		}
 		g.gz.Multistream(false)
 	}
+}
+
+// A bunzip reads a file with one or more streams of bzip2. Other data may follow them.
+type bunzip struct {
+	bz2 io.Reader
+	s   *stream
+}
+
+// Read implements io.Reader.
+func (b *bunzip) Read(p []byte) (int, error) {
+	n, err := b.bz2.Read(p)
+	if errors.Is(err, bzip2.StructuralError("bad magic value in continuation file")) {
+		b.s.extra = true
+		return n, io.EOF
+	}
+	return n, err
 }
 
 // newXZ returns a reader of xz data. It checks the memory that the first block
@@ -219,8 +253,8 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 }
 
 // newLZMA returns a reader of LZMA_Alone data. It checks the memory that the header
-// requires.
-func newLZMA(r *bufio.Reader) (io.Reader, error) {
+// requires. It sets trailing if other data follows.
+func newLZMA(r *bufio.Reader, trailing *bool) (io.Reader, error) {
 	head, err := r.Peek(lzma.HeaderLen)
 	if err != nil {
 		return nil, err
@@ -232,7 +266,14 @@ func newLZMA(r *bufio.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return noPanic{z}, nil
+	return noPanic{readerFunc(func(p []byte) (int, error) {
+		n, err := z.Read(p)
+		if errors.Is(err, io.EOF) {
+			_, none := r.Peek(1)
+			*trailing = none == nil
+		}
+		return n, err
+	})}, nil
 }
 
 // errDictionary returns the error for data with a dictionary above maxDictionary.

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
+
+	"golang.org/x/net/html"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/delimited"
+	"github.com/filewright/filewright/internal/language"
 	"github.com/filewright/filewright/internal/report"
 )
 
@@ -32,6 +36,7 @@ func Inspect() fileops.Action {
 		}
 		r := report.New(job)
 		r.Text = &report.Text{Encoding: text.Encoding()}
+		var sample strings.Builder
 		b := bufio.NewReaderSize(fileops.ContextReader(ctx, text.Reader()), 256<<10)
 		last := '\n'
 		for {
@@ -48,10 +53,14 @@ func Inspect() fileops.Action {
 			}
 			r.Text.Characters++
 			last = c
+			if sample.Len() < languageSample {
+				sample.WriteRune(c)
+			}
 		}
 		if last != '\n' && last != '\r' {
 			r.Text.Lines++
 		}
+		r.Text.Language = languageOf(sample.String(), in.Format())
 		if in.Format() == format.CSV || in.Format() == format.TSV {
 			if err := countCells(ctx, text, r); err != nil {
 				return err
@@ -59,6 +68,34 @@ func Inspect() fileops.Action {
 		}
 		return r.Write(job)
 	})
+}
+
+// languageSample is the part of a text in bytes whose language is guessed.
+const languageSample = 256 << 10
+
+// languageOf guesses the language of a text, or of the text of a page. Data and tables have
+// none.
+func languageOf(sample string, f format.Format) string {
+	switch f {
+	case format.TXT, format.MD, format.SRT, format.VTT, format.ASS:
+		return language.Detect(sample)
+	case format.HTML:
+		var text strings.Builder
+		for z := html.NewTokenizer(strings.NewReader(sample)); ; {
+			switch z.Next() {
+			case html.ErrorToken: // the end
+				return language.Detect(text.String())
+			case html.TextToken:
+				text.Write(z.Text())
+				text.WriteByte(' ')
+			case html.StartTagToken:
+				if name, _ := z.TagName(); string(name) == "script" || string(name) == "style" {
+					z.Next() // their content is one token
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // countCells adds the size of a table.

@@ -37,6 +37,10 @@ func mayBeNamed(is format.Format) []format.Format {
 		return []format.Format{format.MPEG, format.TS}
 	case format.TIFF, format.RAW:
 		return []format.Format{format.TIFF, format.RAW}
+	case format.MOBI, format.AZW3:
+		return []format.Format{format.MOBI, format.AZW3}
+	case format.LZ, format.TarLZ: // tlz stands for tar.lzma, too
+		return []format.Format{format.LZ, format.TarLZ, format.TarLZMA}
 	case format.DEB:
 		return []format.Format{format.AR}
 	}

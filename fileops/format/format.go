@@ -49,6 +49,8 @@ const (
 	FB2   Format = "fb2"
 	EML   Format = "eml"
 	MSG   Format = "msg"
+	MOBI  Format = "mobi"
+	AZW3  Format = "azw3"
 )
 
 // Subtitles.
@@ -167,8 +169,10 @@ const (
 	Zst      Format = "zst"
 	LZ4      Format = "lz4"
 	LZMA     Format = "lzma"
+	LZ       Format = "lz"
 	TarLZ4   Format = "tar.lz4"
 	TarLZMA  Format = "tar.lzma"
+	TarLZ    Format = "tar.lz"
 	SevenZip Format = "7z"
 	RAR      Format = "rar"
 	ISO      Format = "iso"
@@ -214,6 +218,8 @@ var known = map[Format]info{
 	MD:   {Document, "text/markdown", "Markdown", []Format{"markdown", "mkd"}},
 	HTML: {Document, "text/html", "HTML", []Format{"htm", "xhtml"}},
 	EPUB: {Document, "application/epub+zip", "EPUB book", nil},
+	MOBI: {Document, "application/x-mobipocket-ebook", "Mobipocket book", []Format{"prc", "azw"}},
+	AZW3: {Document, "application/vnd.amazon.mobi8-ebook", "Kindle book", nil},
 	XML:  {Document, "application/xml", "XML", nil},
 	JSON: {Document, "application/json", "JSON", nil},
 
@@ -326,6 +332,8 @@ var known = map[Format]info{
 	LZMA:     {Archive, "application/x-lzma", "LZMA file", nil},
 	TarLZ4:   {Archive, "application/x-lz4", "compressed tar archive (LZ4)", nil},
 	TarLZMA:  {Archive, "application/x-lzma", "compressed tar archive (LZMA)", []Format{"tlz"}},
+	LZ:       {Archive, "application/x-lzip", "lzip file", nil},
+	TarLZ:    {Archive, "application/x-lzip", "compressed tar archive (lzip)", nil},
 	SevenZip: {Archive, "application/x-7z-compressed", "7-Zip archive", nil},
 	RAR:      {Archive, "application/vnd.rar", "RAR archive", nil},
 	ISO:      {Archive, "application/x-iso9660-image", "disc image", nil},
@@ -362,7 +370,7 @@ var byAlias = func() map[Format]Format {
 }()
 
 // twoParts lists the extensions with two parts.
-var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst, TarLZ4, TarLZMA}
+var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst, TarLZ4, TarLZMA, TarLZ}
 
 // Parse returns the format for an extension or a file name. It never fails. It
 // returns an unknown extension in lower case, and "" if there is no extension.

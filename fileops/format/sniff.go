@@ -154,7 +154,10 @@ var signatures = []signature{
 	{format: XZ, magic: "\xfd7zXZ\x00"},
 	{format: Zst, magic: "\x28\xb5\x2f\xfd"},
 	{format: LZ4, magic: "\x04\x22\x4d\x18"},
+	{format: Zst, at: 1, magic: "\x2a\x4d\x18", check: afterSkipped("\x28\xb5\x2f\xfd")},
+	{format: LZ4, at: 1, magic: "\x2a\x4d\x18", check: afterSkipped("\x04\x22\x4d\x18")},
 	{format: LZ4, magic: "\x02\x21\x4c\x18"}, // before version 1
+	{format: LZ, magic: "LZIP", check: isLZ},
 	{format: CAB, magic: "MSCF\x00\x00\x00\x00"},
 	{format: RPM, magic: "\xed\xab\xee\xdb"},
 	{format: DEB, magic: "!<arch>\ndebian-binary"},
@@ -164,9 +167,12 @@ var signatures = []signature{
 	{format: CPIO, magic: "\x71\xc7", check: atLeast(26)},
 	{format: LZH, at: 2, magic: "-lh", check: isLZH},
 	{format: LZH, at: 2, magic: "-lz", check: isLZH},
-	{format: LZMA, magic: "\x5d\x00\x00", check: isLZMA},
+	{format: LZMA, magic: "\x5d\x00", check: isLZMA},
+	{format: LZMA, magic: "\x5e\x00", check: isLZMA},
 	{format: TAR, at: 257, magic: "ustar"},
 	{format: TAR, check: isOldTar},
+	{format: MOBI, at: 60, magic: "BOOKMOBI"}, // or AZW3, which only differs by a version
+	{format: MOBI, at: 60, magic: "TEXtREAd"},
 	{format: PS, magic: "%!PS"},
 	{format: PS, magic: "\xc5\xd0\xd3\xc6"},
 	{format: RTF, magic: "{\\rtf"},
@@ -370,6 +376,27 @@ func isCPIO(head []byte, _ int64) bool {
 // header is known.
 func isLZH(head []byte, _ int64) bool {
 	return len(head) > 21 && head[6] == '-' && head[20] <= 3
+}
+
+// afterSkipped returns a function that reports whether head has a magic number after one or
+// more frames to skip (RFC 8878, 3.1.2), which files of Zstandard and LZ4 may start with.
+func afterSkipped(magic string) func([]byte, int64) bool {
+	return func(head []byte, _ int64) bool {
+		for len(head) >= 8 && head[0]&0xF0 == 0x50 && hasAt(head, 1, "\x2a\x4d\x18") {
+			n := int64(binary.LittleEndian.Uint32(head[4:])) + 8
+			if n > int64(len(head)) {
+				return false
+			}
+			head = head[n:]
+		}
+		return hasAt(head, 0, magic)
+	}
+}
+
+// isLZ reports whether head has a version and a size of the dictionary of lzip after the
+// magic.
+func isLZ(head []byte, _ int64) bool {
+	return len(head) > 5 && head[4] <= 1 && head[5]&31 >= 12 && head[5]&31 <= 29
 }
 
 // isLZMA reports whether head is plausible as a header of LZMA_Alone, which has no
@@ -850,8 +877,10 @@ func compatible(want, got Format) bool {
 		return got == Zst
 	case TarLZ4:
 		return got == LZ4
-	case TarLZMA:
-		return got == LZMA
+	case TarLZMA: // or tlz, which stands for both
+		return got == LZMA || got == LZ
+	case TarLZ:
+		return got == LZ
 	case AR:
 		return got == DEB
 	case RAW, TIFF: // most raw photos are TIFF files
@@ -860,5 +889,5 @@ func compatible(want, got Format) bool {
 	if want.Plain() == got.Plain() || in(XLSX, XLSB) { // templates and documents with macros differ only by a mark
 		return true
 	}
-	return in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
+	return in(MOBI, AZW3) || in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
 }

@@ -25,7 +25,7 @@ func TestSniffSamples(t *testing.T) {
 	for f := range format.Known() {
 		switch f {
 		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR,
-			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst, format.TarLZ4, format.TarLZMA:
+			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst, format.TarLZ4, format.TarLZMA, format.TarLZ:
 			continue // built by hand below
 		}
 		t.Run(string(f), func(t *testing.T) {
@@ -392,6 +392,13 @@ func TestSniff(t *testing.T) {
 		{"zst", "\x28\xb5\x2f\xfd\x04\x00", format.Zst, []format.Format{format.Zst, format.TarZst}, []format.Format{format.TarGZ}},
 		{"lz4", "\x04\x22\x4d\x18\x64\x40\xa7", format.LZ4, []format.Format{format.LZ4, format.TarLZ4}, []format.Format{format.Zst}},
 		{"lzma", "\x5d\x00\x00\x80\x00" + strings.Repeat("\xff", 8) + "\x00\x30\x98\x88\x98", format.LZMA, []format.Format{format.LZMA, format.TarLZMA}, []format.Format{format.XZ}},
+		{"lzma with a small dictionary", "\x5d\x00\x10\x00\x00\x00\x1c\x00\x00\x00\x00\x00\x00\x00\x33\x0c\x3c\x1b", format.LZMA, []format.Format{format.LZMA}, nil},
+		{"lzma with other properties", "\x5e\x00\x00\x80\x00" + strings.Repeat("\xff", 8) + "\x00\x33\x0c\x3c\x1b", format.LZMA, []format.Format{format.LZMA}, nil},
+		{"zst after frames to skip", "\x50\x2a\x4d\x18\x04\x00\x00\x00\xaa\x00\x00\x00\x5f\x2a\x4d\x18\x00\x00\x00\x00\x28\xb5\x2f\xfd\x04\x58", format.Zst, []format.Format{format.Zst, format.TarZst}, []format.Format{format.LZ4}},
+		{"lz4 after a frame to skip", "\x50\x2a\x4d\x18\x01\x00\x00\x00\xaa\x04\x22\x4d\x18\x64\x40\xa7", format.LZ4, []format.Format{format.LZ4}, []format.Format{format.Zst}},
+		{"only a frame to skip", "\x50\x2a\x4d\x18\xff\xff\xff\xff\xaa\x04\x22\x4d\x18\x64\x40\xa7", "", nil, []format.Format{format.LZ4, format.Zst}},
+		{"lzip", "LZIP\x01\x0c\x00\x30\x98\x88", format.LZ, []format.Format{format.LZ, format.TarLZ, format.TarLZMA}, []format.Format{format.LZMA, format.XZ}},
+		{"text like lzip", "LZIP is a format", format.TXT, nil, []format.Format{format.LZ}},
 		{"nearly lzma", "\x5d\x00\x00\x80\x03" + strings.Repeat("\xff", 8) + "\x00\x30\x98\x88\x98", "", nil, []format.Format{format.LZMA}},
 		{"old cpio", "070707" + strings.Repeat("0", 70) + "a\x00", format.CPIO, []format.Format{format.CPIO}, nil},
 		{"text like cpio", "070707 is the magic of old cpio archives, " + strings.Repeat("as their manual says ", 9), format.TXT, nil, []format.Format{format.CPIO}},

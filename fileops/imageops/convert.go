@@ -251,6 +251,10 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		if !errors.Is(err, imagefile.ErrMetadata) {
 			return err
 		}
+	case src.format == format.JPG && onlyTurns(job.Params):
+		if done, err := e.turned(ctx, job, src, h, p); done || err != nil {
+			return err
+		}
 	}
 	job.Progress(0.05)
 	results, total, err := e.results(job.Params, src, h, p)
@@ -289,6 +293,16 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		job.Progress(float64(i+1) / float64(len(results)))
 	}
 	return nil
+}
+
+// onlyTurns reports whether parameters turn or mirror a JPEG file and change nothing else.
+func onlyTurns(params fileops.Params) bool {
+	for name, v := range params.Args() {
+		if name != "rotate" && name != "flip" && v != false && v != 0.0 && affects(name, format.JPG) {
+			return false
+		}
+	}
+	return true
 }
 
 // hasMetadata reports whether a file may have EXIF, XMP or IPTC data.

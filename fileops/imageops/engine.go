@@ -40,9 +40,10 @@ type Options struct {
 	// Without lists input formats to disable, for example format.SVG.
 	Without []format.Format
 
-	LibRaw  string          // path or name of simple_dcraw; "" means in PATH, [engine.None] disables raw photos
-	Sandbox *engine.Sandbox // confines LibRaw; nil means no sandbox
-	Run     engine.Limits   // of each run of LibRaw; zero fields mean 5 minutes of processor time and 4 GiB of memory
+	LibRaw   string          // path or name of simple_dcraw; "" means in PATH, [engine.None] disables raw photos
+	JPEGTran string          // path or name of jpegtran; "" means in PATH, [engine.None] disables turning JPEG files without losses
+	Sandbox  *engine.Sandbox // confines both; nil means no sandbox
+	Run      engine.Limits   // of each run of a program; zero fields mean some minutes of processor time and 4 GiB of memory
 
 	// Probed is the result of [Engine.Probed] in another process of this program on
 	// this host. It saves the probing, which takes a tenth of a second.
@@ -56,12 +57,14 @@ const Lean = "VIPSHOME=/nonexistent"
 
 // An Engine provides the actions of this package. It is safe for concurrent use.
 type Engine struct {
-	opts   Options
-	codec  codec
-	raw    developer
-	rawErr error // why raw photos cannot be read
-	reads  []format.Format
-	writes []format.Format
+	opts    Options
+	codec   codec
+	raw     developer
+	rawErr  error // why raw photos cannot be read
+	turner  turner
+	turnErr error // why JPEG files are not turned without losses
+	reads   []format.Format
+	writes  []format.Format
 }
 
 // inputs and outputs list the formats that this package may read and write, in
@@ -91,9 +94,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		if err := json.Unmarshal([]byte(o.Probed), &known); err != nil {
 			return nil, fmt.Errorf("imageops: options: probed: %w", err)
 		}
-		e.raw = known.Raw
+		e.raw, e.turner = known.Raw, known.Turner
 	} else {
 		e.raw, e.rawErr = findRaw(ctx, o)
+		e.turner, e.turnErr = findTurner(ctx, o)
 	}
 	c, err := newCodec(known.Codec)
 	if err != nil {
@@ -124,7 +128,7 @@ func setDefault[T int | int64](p *T, v T) {
 
 // Probed returns the probed abilities of the codec, for [Options].
 func (e *Engine) Probed() string {
-	b, err := json.Marshal(finding{e.codec.probed(), e.raw})
+	b, err := json.Marshal(finding{e.codec.probed(), e.raw, e.turner})
 	if err != nil {
 		panic(err) // impossible: only strings
 	}
@@ -150,13 +154,15 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 	name, version, _ := strings.Cut(e.Name(), " ")
 	raw := libraw()
 	raw.Path, raw.Version, raw.Err = e.raw.Path, e.raw.Version, e.rawErr
+	turn := jpegtran()
+	turn.Path, turn.Version, turn.Err = e.turner.Path, e.turner.Version, e.turnErr
 	if name == d.Name {
 		d.Version = version
-		return []fileops.Dependency{d, raw}
+		return []fileops.Dependency{d, raw, turn}
 	}
 	d.Purpose, d.Packages = "pictures beyond jpg, png, gif, bmp, tiff", []string{"libvips-dev"}
 	d.Err = fmt.Errorf("built without it: %w", exec.ErrNotFound)
-	return []fileops.Dependency{d, {Name: name, Version: version, Purpose: "pictures"}, raw}
+	return []fileops.Dependency{d, {Name: name, Version: version, Purpose: "pictures"}, raw, turn}
 }
 
 // Reads returns the supported input formats.

@@ -57,8 +57,9 @@ func findRaw(ctx context.Context, o Options) (developer, error) {
 
 // A finding is the result of [Engine.Probed].
 type finding struct {
-	Codec string    `json:"codec"`
-	Raw   developer `json:"raw"`
+	Codec  string    `json:"codec"`
+	Raw    developer `json:"raw"`
+	Turner turner    `json:"turner"`
 }
 
 // run runs a program of LibRaw on the input of a job. It returns the messages.

@@ -18,7 +18,8 @@ var fine = map[format.Format]int{
 // Rotate returns the action "rotate" for pictures. The result has the format, frames,
 // colour profile and metadata of the input. All frames of an animation and all pages of
 // a TIFF are turned; pages of different sizes become separate files. The orientation of
-// EXIF is applied first. Formats with losses are encoded again at high quality.
+// EXIF is applied first. Formats with losses are encoded again at high quality, except JPEG
+// files that jpegtran can turn without losses.
 func (e *Engine) Rotate() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		MaxBytes: e.opts.MaxBytes,
@@ -45,6 +46,9 @@ func (e *Engine) rotate(ctx context.Context, job *fileops.Job) error {
 	}
 	p := same(src, h)
 	p.turn = job.Params.Int("angle")
+	if done, err := e.turned(ctx, job, src, h, p); done || err != nil {
+		return err
+	}
 	return e.produce(ctx, job, src, h, p)
 }
 

@@ -47,7 +47,7 @@ func (e *Engine) Merge() fileops.Action {
 
 func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	if e.python == nil {
-		return fileops.Fail(fileops.ErrUnavailable, nil, "merging documents is not available on this host")
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "documents cannot be merged, because this server lacks the Python of LibreOffice")
 	}
 	if len(job.Inputs) > maxMerge {
 		return fileops.Fail(fileops.ErrLimit, nil, "there are %d documents, more than the limit of %d; merge fewer at a time", len(job.Inputs), maxMerge)

@@ -163,7 +163,7 @@ func (t Tools) archivable(ctx context.Context, job *fileops.Job, d *pdf.Document
 	reasons := pdfa.Check(d, pages, part)
 	if len(reasons) > 0 {
 		if t.Ghostscript == nil {
-			return nil, nil, fileops.Fail(fileops.ErrUnavailable, nil, "the file cannot become PDF/A-%db without Ghostscript, which is not available: %s", part, joined(reasons))
+			return nil, nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file cannot become PDF/A-%db without Ghostscript, which this server does not have: %s", part, joined(reasons))
 		}
 		job.Log.Debug("Ghostscript writes the pages again", "reasons", reasons)
 		job.Progress(0.1)

@@ -150,7 +150,7 @@ func TestArchiveRedrawn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := pdf("a.pdf", tt.in)
-			message := fails(t, fileops.ErrUnavailable, pdfops.Tools{}.ConvertArchival(), fileops.Args{"convert_to": "pdf", "pdfa": tt.level}, in)
+			message := fails(t, fileops.ErrUnsupportedInput, pdfops.Tools{}.ConvertArchival(), fileops.Args{"convert_to": "pdf", "pdfa": tt.level}, in)
 			if !strings.Contains(message, "Ghostscript") {
 				t.Errorf("message %q", message)
 			}

@@ -21,30 +21,38 @@ const maxAttachment = 256 << 20
 // replaces an attachment of the same name. "relationship" says what the file is to the document (ISO
 // 32000-2, 14.13); PDF/A-3 requires it. The result is not encrypted. A file that claims to conform to
 // PDF/A-1 or PDF/A-2, which allow no such attachments, loses the claim.
+//
+// "facturx" makes an electronic invoice instead: the result conforms to PDF/A-3, as far as
+// [Tools.ConvertArchival] checks, the XML has the name and relationship of its profile, and the metadata
+// names the profile.
 func (t Tools) Attach() fileops.Action {
-	spec := t.pageSpec("attach", "Attaches a file to a PDF file.", fileops.Param{
+	params := append([]fileops.Param{{
 		Name: "file_key", Type: fileops.Upload, Formats: []format.Format{format.Any}, Required: true,
 		Doc: "File to attach: the file_key of an upload.",
-	}, fileops.Param{
+	}, {
 		Name: "name", Doc: "Name of the attachment; if absent, that of the file.", Min: 1, Max: 255,
-	}, fileops.Param{
+	}, {
 		Name: "media_type", Doc: "Media type of the attachment, such as text/xml; if absent, that of its extension.", Min: 3, Max: 127,
 		Pattern: `[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*`,
-	}, fileops.Param{
-		Name: "relationship", Doc: "What the attachment is to the document.", Default: "unspecified",
-		Enum: []string{"unspecified", "source", "data", "alternative", "supplement"},
-	})
+	}, {
+		Name: "relationship", Doc: "What the attachment is to the document.", Default: unspecified,
+		Enum: []string{unspecified, "source", "data", "alternative", "supplement"},
+	}}, invoiceParams()...)
+	spec := t.pageSpec("attach", "Attaches a file to a PDF file.", params...)
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		f := job.Extra["file_key"]
 		content, err := f.ReadAll(maxAttachment)
 		if err != nil {
 			return err
 		}
-		d, _, err := t.loadPages(ctx, job)
+		d, pages, err := t.loadPages(ctx, job)
 		if err != nil {
 			return err
 		}
 		defer d.Close()
+		if job.Params.Has("facturx") {
+			return t.attachInvoice(ctx, job, d, pages, content)
+		}
 		if d.Claims(anyPDFA) && !d.Claims(`pdfaid:part="3"`, "pdfaid:part>3", `pdfaid:part='3'`) {
 			d.DropPDFA()
 			job.Warn(fileops.WarnMetadataDropped, "The file claims to conform to a part of PDF/A that allows no attachments; the result does not conform to it.")
@@ -65,9 +73,11 @@ func (t Tools) Attach() fileops.Action {
 	})
 }
 
+const unspecified = "unspecified"
+
 // relationships are the names of relationships in files.
 var relationships = map[string]types.Name{
-	"unspecified": "Unspecified", "source": "Source", "data": "Data", "alternative": "Alternative", "supplement": "Supplement",
+	unspecified: "Unspecified", "source": "Source", "data": "Data", "alternative": "Alternative", "supplement": "Supplement",
 }
 
 // attach adds an attachment to a document (ISO 32000-2, 7.11.4).

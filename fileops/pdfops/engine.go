@@ -15,6 +15,7 @@ import (
 type Options struct {
 	QPDF        string          // path or name; "" means qpdf in PATH, [engine.None] disables qpdf
 	Ghostscript string          // path or name; "" means gs in PATH, [engine.None] disables Ghostscript
+	PDFToCairo  string          // path or name; "" means pdftocairo in PATH, [engine.None] disables pdftocairo
 	Sandbox     *engine.Sandbox // confines the programs; nil means no sandbox
 
 	// Probed is the result of [Engine.Probed] in another process on this host. It
@@ -34,9 +35,10 @@ type Engine struct {
 	Tools
 	missing      error // why qpdf is unavailable
 	noPostScript error // why Ghostscript is unavailable
+	noSVG        error // why pdftocairo is unavailable
 }
 
-// New looks for qpdf and Ghostscript and returns an engine. Without qpdf the actions run
+// New looks for qpdf, Ghostscript and pdftocairo and returns an engine. Without qpdf the actions run
 // in pure Go.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{Tools: Tools{Images: o.Images, Renderer: o.Renderer, Reader: o.Reader, Limits: o.Limits, Run: o.Run}}
@@ -45,10 +47,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		if err := json.Unmarshal([]byte(o.Probed), &p); err != nil {
 			return nil, fmt.Errorf("pdfops: options: probed: %w", err)
 		}
-		e.QPDF, e.Ghostscript = p.QPDF.program(o.Sandbox), p.Ghostscript.program(o.Sandbox)
+		e.QPDF, e.Ghostscript, e.PDFToCairo = p.QPDF.program(o.Sandbox), p.Ghostscript.program(o.Sandbox), p.PDFToCairo.program(o.Sandbox)
 		return e, nil
 	}
 	e.Ghostscript, e.noPostScript = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Ghostscript, "gs"))
+	e.PDFToCairo, e.noSVG = o.Sandbox.Find(ctx, []string{"-v"}, cmp.Or(o.PDFToCairo, "pdftocairo"))
 	e.QPDF, e.missing = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.QPDF, "qpdf"))
 	return e, nil
 }
@@ -57,6 +60,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 type probed struct {
 	QPDF        found `json:"qpdf"`
 	Ghostscript found `json:"ghostscript"`
+	PDFToCairo  found `json:"pdftocairo"`
 }
 
 // found holds the facts about a program.
@@ -82,7 +86,7 @@ func (f found) program(s *engine.Sandbox) *engine.Program {
 
 // Probed returns the facts about programs that [New] found out, for [Options].
 func (e *Engine) Probed() string {
-	b, err := json.Marshal(probed{factsOf(e.QPDF), factsOf(e.Ghostscript)})
+	b, err := json.Marshal(probed{factsOf(e.QPDF), factsOf(e.Ghostscript), factsOf(e.PDFToCairo)})
 	if err != nil {
 		panic(err) // impossible: only strings
 	}
@@ -92,7 +96,7 @@ func (e *Engine) Probed() string {
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	all := []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge(), e.ExtractPages(), e.ConvertPages(), e.ConvertArchival(), e.Split(), e.Rotate(), e.Flatten(), e.PageNumbers(), e.Watermark(), e.FillForm(), e.Metadata(), e.Bookmarks(), e.Attach(), e.Inspect()}
-	for _, a := range []fileops.Action{e.FromPostScript(), e.OCR()} {
+	for _, a := range []fileops.Action{e.FromPostScript(), e.ToSVG(), e.OCR()} {
 		if a != nil {
 			all = append(all, a)
 		}
@@ -110,5 +114,9 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 	if e.Ghostscript != nil {
 		ghostscript.Version, ghostscript.Path = e.Ghostscript.Version, e.Ghostscript.Path
 	}
-	return []fileops.Dependency{qpdf, ghostscript, fileops.Module("pdfcpu", "github.com/pdfcpu/pdfcpu", "PDFs")}
+	poppler := fileops.Dependency{Name: "poppler", Purpose: "PDF to SVG", Packages: []string{"poppler-utils"}, Err: e.noSVG}
+	if e.PDFToCairo != nil {
+		poppler.Version, poppler.Path = e.PDFToCairo.Version, e.PDFToCairo.Path
+	}
+	return []fileops.Dependency{qpdf, ghostscript, poppler, fileops.Module("pdfcpu", "github.com/pdfcpu/pdfcpu", "PDFs")}
 }

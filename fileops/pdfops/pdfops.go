@@ -1,7 +1,7 @@
 // Package pdfops provides the actions on PDF files: lock, unlock,
 // reset_password, merge, compress, extract_pages, split, rotate, flatten,
 // page_numbers, watermark, fill_form, bookmarks, attach, ocr, and convert from images, from
-// PostScript and to PDF/A.
+// PostScript, to PDF/A and to SVG.
 //
 // All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
 // (see [Tools]), it sets and removes passwords. It also repairs files that
@@ -50,6 +50,9 @@ type Tools struct {
 	// Ghostscript is Ghostscript, version 9.50 or later, for PostScript and for PDF/A. nil
 	// means no PostScript, and PDF/A only of files whose pages need no change.
 	Ghostscript *engine.Program
+
+	// PDFToCairo is pdftocairo of poppler, version 0.64 or later, for SVG. nil means no SVG.
+	PDFToCairo *engine.Program
 
 	// Images decodes and encodes images for Compress. nil means pure Go, which
 	// leaves CMYK JPEG and JPEG 2000 images unchanged.

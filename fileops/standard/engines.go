@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/bookops"
 	"github.com/filewright/filewright/fileops/dataops"
 	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -35,6 +36,7 @@ const (
 	mediaEngine    = "media"
 	dataEngine     = "data"
 	mailEngine     = "mail"
+	bookEngine     = "book"
 	subtitleEngine = "subtitle"
 	webEngine      = "web"
 	officeEngine   = "office"
@@ -66,9 +68,9 @@ type entry struct {
 // the caller or by another engine.
 func (f *finder) list(ctx context.Context) []entry {
 	l, o := f.opts.Limits, f.opts
-	libraw := f.program(o.LibRaw, "libraw")
+	libraw, tran := f.program(o.LibRaw, "libraw"), f.program(o.JPEGTran, "jpegtran")
 	images := lazily(ctx, imageops.New, func() imageops.Options {
-		return l.images(imageops.Options{LibRaw: libraw, Probed: f.probed[imageEngine], Sandbox: f.sandbox})
+		return l.images(imageops.Options{LibRaw: libraw, JPEGTran: tran, Probed: f.probed[imageEngine], Sandbox: f.sandbox})
 	})
 
 	ffmpeg, ffprobe := f.program(o.FFmpeg, "ffmpeg"), f.program(o.FFprobe, "ffmpeg")
@@ -81,6 +83,11 @@ func (f *finder) list(ctx context.Context) []entry {
 	mails := lazily(ctx, mailops.New, func() mailops.Options { return mailops.Options{} })
 
 	subtitles := lazily(ctx, subtitleops.New, func() subtitleops.Options { return subtitleops.Options{} })
+
+	mobitool := f.program(o.Mobitool, "libmobi")
+	books := lazily(ctx, bookops.New, func() bookops.Options {
+		return bookops.Options{Mobitool: mobitool, Probed: f.probed[bookEngine], Sandbox: f.sandbox}
+	})
 
 	tesseract := f.program(o.Tesseract, "tesseract")
 	ocr := lazily(ctx, ocrops.New, func() ocrops.Options {
@@ -129,9 +136,9 @@ func (f *finder) list(ctx context.Context) []entry {
 		return l.archives(archiveops.Options{BSDTar: bsdtar, Probed: f.probed[archiveEngine], Sandbox: f.sandbox})
 	})
 
-	qpdf, ghostscript := f.program(o.QPDF, "qpdf"), f.program(o.Ghostscript, "ghostscript")
+	qpdf, ghostscript, cairo := f.program(o.QPDF, "qpdf"), f.program(o.Ghostscript, "ghostscript"), f.program(o.PDFToCairo, "poppler")
 	pdf := lazily(ctx, pdfops.New, func() pdfops.Options {
-		p := pdfops.Options{QPDF: qpdf, Ghostscript: ghostscript, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
+		p := pdfops.Options{QPDF: qpdf, Ghostscript: ghostscript, PDFToCairo: cairo, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
 		if e, err := images(); err == nil {
 			p.Images = e
 		}
@@ -154,6 +161,7 @@ func (f *finder) list(ctx context.Context) []entry {
 		{mediaEngine, false, found(media)},
 		{dataEngine, true, found(data)}, // before the office, which reads cells as dates and numbers
 		{mailEngine, true, found(mails)},
+		{bookEngine, true, found(books)},
 		{subtitleEngine, true, found(subtitles)},
 		{webEngine, false, found(web)},
 		{officeEngine, false, found(office)},

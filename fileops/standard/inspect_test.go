@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -53,6 +54,7 @@ func TestInspectEncrypted(t *testing.T) {
 
 func TestInspectText(t *testing.T) {
 	t.Parallel()
+	const german = "Alle Menschen sind frei und gleich an Würde und Rechten geboren, und sie sollen einander im Geist der Brüderlichkeit begegnen, weil es so ist."
 	for _, tt := range []struct{ name, content, want string }{
 		{"a.txt", "one\ntwo\r\nthree", "map[characters:14 encoding:utf-8 lines:3]"},
 		{"a.txt", "", "map[characters:0 encoding:utf-8 lines:0]"},
@@ -60,11 +62,38 @@ func TestInspectText(t *testing.T) {
 		{"a.txt", "\xff\xfea\x00\n\x00", "map[characters:2 encoding:utf-16le lines:1]"},
 		{"a.csv", "a;b;c\n1;\"2\n3\";4\n5;6\n", "map[characters:20 columns:3 delimiter:; encoding:utf-8 lines:4 rows:3]"},
 		{"a.tsv", "a\tb\n1\t2\n", "map[characters:8 columns:2 delimiter:\t encoding:utf-8 lines:2 rows:2]"},
+		{"a.md", "# Zeit\n\n" + german, fmt.Sprintf("map[characters:%d encoding:utf-8 language:de lines:3]", 8+len([]rune(german)))},
+		{"a.html", "<title>Zeit</title><style>and the of to in is</style><script>if (the && of) { and(to, in, is) }</script><p>" + german,
+			fmt.Sprintf("map[characters:%d encoding:utf-8 language:de lines:1]", 107+len([]rune(german)))},
+		{"a.csv", german, fmt.Sprintf("map[characters:%d columns:3 delimiter:, encoding:utf-8 lines:1 rows:1]", len([]rune(german)))},
 		{"a.json", "{}\n", "map[characters:3 encoding:utf-8 lines:1]"},
 	} {
 		r := inspected(t, fileops.Bytes(tt.name, []byte(tt.content)), nil)
 		if got := fmt.Sprint(r["text"]); got != tt.want {
 			t.Errorf("%s %q: %s, want %s", tt.name, tt.content, got, tt.want)
+		}
+	}
+}
+
+// A report has the limits that the other actions on the format declare.
+func TestInspectLimits(t *testing.T) {
+	t.Parallel()
+	declared := make(map[string]float64) // the smallest limit of each action on PDF
+	for _, a := range set.Actions() {
+		spec := a.Spec()
+		for _, acc := range spec.Accepts {
+			if n := declared[spec.Name]; slices.Contains(acc.Formats, format.PDF) && spec.MaxBytes > 0 && (n == 0 || float64(spec.MaxBytes) < n) {
+				declared[spec.Name] = float64(spec.MaxBytes)
+			}
+		}
+	}
+	got := inspected(t, specimen.Of(t, format.PDF), nil)["limits"].(map[string]any)
+	if len(got) != len(declared) || declared["compress"] == 0 {
+		t.Errorf("limits %v, want %v", got, declared)
+	}
+	for name, n := range declared {
+		if limit, _ := got[name].(map[string]any); limit["max_bytes"] != n {
+			t.Errorf("%s: %v, want %v", name, got[name], n)
 		}
 	}
 }

@@ -24,6 +24,8 @@ func joins() []route.Join {
 		{First: officeEngine, Mid: format.HTML, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool {
 			return slices.Contains([]format.Format{format.EPUB, format.FB2, format.RST, format.Org, format.TeX}, from)
 		}},
+		{First: bookEngine, Mid: format.EPUB, Second: webEngine, Before: true},
+		{First: bookEngine, Mid: format.EPUB, Second: officeEngine, Only: func(_, to format.Format) bool { return to.Family() == format.Document && to != format.PDF }},
 		{First: mailEngine, Mid: format.HTML, Second: webEngine, Before: true},
 		{First: mailEngine, Mid: format.HTML, Second: officeEngine, Only: func(_, to format.Format) bool { return to.Family() == format.Document }},
 		{First: dataEngine, Mid: format.CSV, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.JSON || from == format.JSONL }},
@@ -307,7 +309,7 @@ func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileop
 			}
 		}
 	}
-	return all
+	return withLimits(all)
 }
 
 // recognized returns the action ocr for the pictures that convert makes PDFs of.

@@ -49,7 +49,7 @@ const None = engine.None
 // Options configure [Probe]. The zero value is usable.
 type Options struct {
 	// Paths of programs; "" searches PATH, [None] disables the program.
-	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium, Tesseract, BSDTar, LibRaw, Ghostscript string
+	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium, Tesseract, BSDTar, LibRaw, JPEGTran, Ghostscript, PDFToCairo, Mobitool string
 
 	// OfficeWorkers is the number of LibreOffice processes; 0 means one for each core.
 	OfficeWorkers int

@@ -3,6 +3,7 @@
 //
 //   - [Store] keeps accounts, [KeyStore] API keys, [SessionStore] sessions,
 //   - [IdentityStore] keeps users of sign-in providers, [FactorStore] second factors,
+//     [PasskeyStore] passkeys, [MemberStore] members and invitations,
 //   - [UsageStore] reports what an account uses of its [Limits].
 //
 // Package sqlstore implements them all. Package auth manages accounts with them and
@@ -21,7 +22,13 @@ type Account struct {
 	ID   string // owner of files and operations, and account of keys
 	Name string // the login name; unique without regard to case; "": none
 
-	Administrator bool   // may manage all accounts
+	// MemberOf is the account to which this login belongs, besides that account's own login; "": this
+	// is an account. A member has no files, operations, keys and limits of its own. Role is what the
+	// login may do in its account.
+	MemberOf string
+	Role     Role
+
+	Administrator bool   // may manage all accounts; false for members
 	Password      string `json:"-"` // argon2id in PHC form; "": nobody can log in
 	MustChange    bool   // the password must be changed before anything else
 
@@ -65,7 +72,7 @@ type Store interface {
 	// ByName returns the account of a name, without regard to case.
 	ByName(ctx context.Context, name string) (*Account, error)
 
-	// List returns all accounts, oldest first.
+	// List returns all accounts without their members, oldest first.
 	List(ctx context.Context) ([]*Account, error)
 
 	// Update applies f to an account and stores the result, as one atomic step.

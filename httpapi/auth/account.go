@@ -24,7 +24,7 @@
 // A login updates a hash with other parameters. Only a few hashes are computed at a time, so that
 // logins cannot exhaust memory. Failed logins are limited by name and by address; the response time
 // does not reveal whether a name exists. A session is a random token; the database keeps only its
-// SHA-256.
+// SHA-256. Passkeys (WebAuthn) log in alone, or after a password.
 package auth
 
 import (
@@ -65,6 +65,13 @@ type Config struct {
 	Factors account.FactorStore
 	Secrets [][]byte
 
+	// Passkeys enables passkeys, for logins and as second factors; nil: there are none. They
+	// require Factors.
+	Passkeys account.PasskeyStore
+
+	// Members enables members of accounts; nil: each account has one login.
+	Members account.MemberStore
+
 	// Breached is a list of passwords that users may not choose; nil: only the most common ones are
 	// refused.
 	Breached *PasswordList
@@ -93,7 +100,8 @@ type Accounts struct {
 	store    account.Store
 	sessions account.SessionStore
 	attempts *throttle
-	factors  *factors // nil: there are no second factors
+	factors  *factors  // nil: there are no second factors
+	passkeys *passkeys // nil: there are no passkeys
 	hashing  hashing
 }
 
@@ -102,7 +110,7 @@ func New(c Config) *Accounts {
 	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
 	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	return &Accounts{factors: newFactors(c.Factors, c.Secrets), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
+	return &Accounts{factors: newFactors(c.Factors, c.Secrets), passkeys: newPasskeys(c), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
 }
 
 // DefaultLimits returns the limits of accounts that are created without limits.
@@ -182,7 +190,7 @@ func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Acco
 		return nil, "", err
 	}
 	acct = &account.Account{
-		ID: cmp.Or(n.ID, uuid.NewString()), Name: name, Administrator: n.Administrator, Password: hash, MustChange: true,
+		ID: cmp.Or(n.ID, uuid.NewString()), Name: name, Role: account.RoleOwner, Administrator: n.Administrator, Password: hash, MustChange: true,
 		Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits,
 	}
 	if n.Limits != nil {
@@ -224,6 +232,10 @@ func toPublicError(err error) error {
 	switch {
 	case errors.Is(err, account.ErrNameTaken):
 		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "another account already has this name"), err}
+	case errors.Is(err, account.ErrLastOwner):
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last owner of the account; make another member an owner first"), err}
+	case errors.Is(err, account.ErrTooMany):
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "the account has too many members and invitations; remove some first"), err}
 	case errors.Is(err, account.ErrLastAdministrator):
 		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last administrator that can log in; one must remain"), err}
 	}
@@ -239,12 +251,16 @@ type taken struct {
 func (t taken) Error() string   { return t.err.Error() }
 func (t taken) Unwrap() []error { return []error{t.Problem, t.err} }
 
-// Get returns an account. The error for a missing account matches fs.ErrNotExist.
+// Get returns an account, not a member of one. The error for a missing account matches fs.ErrNotExist.
 func (a *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
-	return a.store.Get(ctx, id)
+	acct, err := a.store.Get(ctx, id)
+	if err == nil && acct.MemberOf != "" {
+		acct, err = nil, fmt.Errorf("account %q: %w", id, fs.ErrNotExist)
+	}
+	return acct, err
 }
 
-// ByName returns the account of a name, without regard to case. The error for a missing account
+// ByName returns the account or member of a name, without regard to case. The error for a missing account
 // matches fs.ErrNotExist.
 func (a *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
 	return a.store.ByName(ctx, strings.TrimSpace(name))
@@ -333,17 +349,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	if err != nil {
 		return "", err
 	}
-	if weak(acct.Name, old, fresh) {
-		return "", ErrWeakPassword
-	}
-	if a.cfg.Breached != nil {
-		known, err := a.cfg.Breached.Contains(fresh)
-		if err != nil {
-			return "", err
-		}
-		if known {
-			return "", ErrBreached
-		}
+	if err := a.checkNew(acct.Name, old, fresh); err != nil {
+		return "", err
 	}
 	release, err := a.attempts.begin("id\x00"+id, "")
 	if err != nil {
@@ -370,8 +377,24 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	return a.begin(ctx, id, hash, account.MethodPassword, from)
 }
 
+// checkNew fails with ErrWeakPassword or ErrBreached for a new password that users may not choose.
+func (a *Accounts) checkNew(name, old, fresh string) error {
+	if weak(name, old, fresh) {
+		return ErrWeakPassword
+	}
+	if a.cfg.Breached == nil {
+		return nil
+	}
+	known, err := a.cfg.Breached.Contains(fresh)
+	if err == nil && known {
+		err = ErrBreached
+	}
+	return err
+}
+
 // Login checks name and password, starts a session and returns its token. If the account has a second
-// factor, it returns a *CodeRequired error instead, and [Accounts.LoginCode] starts the session. from is the client; see
+// factor or a passkey, it returns a *CodeRequired error instead, and [Accounts.LoginCode] or
+// [Accounts.LoginPasskey] starts the session. from is the client; see
 // [Accounts.From]. It fails with ErrCredentials for any wrong input, and with an [httpapi.Problem]
 // of status 429 after too many attempts.
 func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *account.Account, err error) {
@@ -404,13 +427,13 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 			a.cfg.Log.Warn("login refused", "from", from.Address)
 			return "", nil, ErrCredentials
 		}
-		needed, err := a.hasFactor(ctx, acct.ID)
+		needed, err := a.neededFactor(ctx, acct.ID)
 		if err != nil {
 			return "", nil, err
 		}
-		if needed {
+		if needed != nil {
 			release()
-			return "", nil, a.needCode(ctx, acct, password)
+			return "", nil, a.needCode(ctx, acct, password, needed)
 		}
 		token, err = a.begin(ctx, acct.ID, hash, account.MethodPassword, from)
 		if err == nil {
@@ -497,8 +520,11 @@ func (a *Accounts) Session(ctx context.Context, token string) (*account.Account,
 			a.cfg.Log.Warn("cannot record the use of a session", "account", acct.ID, "err", err)
 		}
 	}
-	if s.Method == account.MethodExternal {
-		acct.MustChange = false // the user does not know the one-time password
+	if s.Method != account.MethodPassword {
+		acct.MustChange = false // the user need not know the one-time password
+	}
+	if err := a.withAccount(ctx, acct); err != nil {
+		return nil, err
 	}
 	return acct, nil
 }

@@ -85,8 +85,8 @@ func (a *Accounts) Current(r *http.Request) (*account.Account, error) {
 var errMustChange error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "change the password first")
 
 // Authenticate implements httpapi.Authenticator. A request has an API key or, if it comes from a
-// page of the service, a session cookie. Sessions have all scopes; only those of administrators may
-// manage other accounts.
+// page of the service, a session cookie. Sessions have the scopes of the login's role; only those of
+// administrators may manage other accounts.
 func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	if httpapi.Key(r) != "" || !a.sameOrigin(r) {
 		return a.keys.Authenticate(r)
@@ -101,7 +101,11 @@ func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	if acct.MustChange {
 		return httpapi.Principal{}, errMustChange
 	}
-	return httpapi.Principal{Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin, Administrator: acct.Administrator}, nil
+	scopes, err := a.scopes(r.Context(), acct)
+	if err != nil {
+		return httpapi.Principal{}, err
+	}
+	return httpapi.Principal{Account: acct.Owner(), Scopes: scopes, Administrator: acct.Administrator}, nil
 }
 
 // sameOrigin reports whether a request comes from a page of the service or from a typed address. It

@@ -31,6 +31,7 @@ type ExternalUser struct {
 type LoginRequest struct {
 	Next    string // page to show then
 	Account string // account to connect to the user; "": log in
+	Invite  string // secret of an invitation to accept; "": none
 }
 
 // Errors of logins with a sign-in provider, which [httpapi.Service.Fail] sends to clients.
@@ -58,7 +59,7 @@ func (a *Accounts) LoginExternal(ctx context.Context, u ExternalUser, from Clien
 		a.cfg.Log.Warn("login refused", "from", from.Address, "account", acct.ID)
 		return "", nil, ErrCredentials
 	}
-	if u.Administrator != nil && *u.Administrator != acct.Administrator {
+	if u.Administrator != nil && acct.MemberOf == "" && *u.Administrator != acct.Administrator {
 		changed, err := a.Update(ctx, acct.ID, Change{Administrator: u.Administrator})
 		switch {
 		case errors.Is(err, account.ErrLastAdministrator):
@@ -113,7 +114,7 @@ func (a *Accounts) newExternal(ctx context.Context, u ExternalUser) (*account.Ac
 	case !u.Create:
 		return nil, ErrNoAccount
 	}
-	acct = &account.Account{ID: uuid.NewString(), Name: name, Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits}
+	acct = &account.Account{ID: uuid.NewString(), Name: name, Role: account.RoleOwner, Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits}
 	return acct, a.store.Create(ctx, acct)
 }
 
@@ -173,7 +174,11 @@ func (a *Accounts) Disconnect(ctx context.Context, id, issuer, subject string) e
 	if err != nil {
 		return err
 	}
-	if acct.Password == "" || a.cfg.NoPasswords {
+	all, err := a.usable(ctx, id)
+	if err != nil {
+		return err
+	}
+	if (acct.Password == "" || a.cfg.NoPasswords) && len(all) == 0 {
 		return ErrOnlyLogin
 	}
 	return a.cfg.Identities.Remove(ctx, id, issuer, subject)

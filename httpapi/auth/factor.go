@@ -60,9 +60,13 @@ func newFactors(store account.FactorStore, secrets [][]byte) *factors {
 // ErrCode reports a wrong, used or expired code of a second factor.
 var ErrCode error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "wrong or used code")
 
-// CodeRequired reports that a login needs a code of the second factor. [Accounts.LoginCode] takes the
-// ticket for five minutes.
-type CodeRequired struct{ Ticket string }
+// CodeRequired reports that a login needs a second factor: a code, which [Accounts.LoginCode] takes, or
+// a passkey, for which [Accounts.AskPasskey] asks. Both take the ticket for five minutes.
+type CodeRequired struct {
+	Ticket  string
+	Code    bool // the account has an authenticator app
+	Passkey bool // the account has a passkey
+}
 
 // Error implements error.
 func (*CodeRequired) Error() string { return "a code of the second factor is required" }
@@ -81,12 +85,23 @@ func (a *Accounts) Factor(ctx context.Context, id string) (*account.Factor, erro
 	return a.factors.store.Get(ctx, id)
 }
 
-func (a *Accounts) hasFactor(ctx context.Context, id string) (bool, error) {
-	_, err := a.Factor(ctx, id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// neededFactor returns what a login with a password needs besides it; nil: nothing.
+func (a *Accounts) neededFactor(ctx context.Context, id string) (*CodeRequired, error) {
+	var c CodeRequired
+	switch _, err := a.Factor(ctx, id); {
+	case err == nil:
+		c.Code = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
 	}
-	return err == nil, err
+	all, err := a.usable(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if c.Passkey = len(all) > 0; !c.Code && !c.Passkey {
+		return nil, nil
+	}
+	return &c, nil
 }
 
 // A codeTicket is a login with a right password.
@@ -96,8 +111,8 @@ type codeTicket struct {
 	Expires  time.Time
 }
 
-// needCode returns the error that asks for a code.
-func (a *Accounts) needCode(ctx context.Context, acct *account.Account, password string) error {
+// needCode returns the error that asks for a second factor.
+func (a *Accounts) needCode(ctx context.Context, acct *account.Account, password string, needed *CodeRequired) error {
 	if outdated(acct.Password) {
 		a.renew(ctx, acct.ID, acct.Password, password)
 		var err error
@@ -109,7 +124,8 @@ func (a *Accounts) needCode(ctx context.Context, acct *account.Account, password
 	if err != nil {
 		return err
 	}
-	return &CodeRequired{sealed}
+	needed.Ticket = sealed
+	return needed
 }
 
 // seal returns a value for open with the same ID.
@@ -140,19 +156,8 @@ func (f *factors) open(sealed, id string, v any) bool {
 // authenticator app, or a recovery code. It fails with ErrNoSession if the ticket has expired, with
 // ErrCode, and with an [httpapi.Problem] of status 429 after too many wrong codes.
 func (a *Accounts) LoginCode(ctx context.Context, ticket, code string, from Client) (token string, acct *account.Account, err error) {
-	var t codeTicket
-	if a.factors == nil || !a.factors.open(ticket, "code", &t) || time.Now().After(t.Expires) {
-		return "", nil, ErrNoSession
-	}
-	acct, err = a.store.Get(ctx, t.Account)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, ErrNoSession
-	}
-	if err != nil {
+	if acct, err = a.openCode(ctx, ticket); err != nil {
 		return "", nil, err
-	}
-	if now := sha256.Sum256([]byte(acct.Password)); now != t.Password || !acct.Disabled.IsZero() {
-		return "", nil, ErrNoSession
 	}
 	if err := a.checkCode(ctx, acct.ID, code); err != nil {
 		if errors.Is(err, ErrCode) {
@@ -165,6 +170,25 @@ func (a *Accounts) LoginCode(ctx context.Context, ticket, code string, from Clie
 		return "", nil, err
 	}
 	return token, acct, nil
+}
+
+// openCode returns the account of a login with a right password. It fails with ErrNoSession.
+func (a *Accounts) openCode(ctx context.Context, ticket string) (*account.Account, error) {
+	var t codeTicket
+	if a.factors == nil || !a.factors.open(ticket, "code", &t) || time.Now().After(t.Expires) {
+		return nil, ErrNoSession
+	}
+	acct, err := a.store.Get(ctx, t.Account)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoSession
+	}
+	if err != nil {
+		return nil, err
+	}
+	if now := sha256.Sum256([]byte(acct.Password)); now != t.Password || !acct.Disabled.IsZero() {
+		return nil, ErrNoSession
+	}
+	return acct, nil
 }
 
 // checkCode accepts a code of an account once.
@@ -312,12 +336,22 @@ func (a *Accounts) DisableFactor(ctx context.Context, id, password string) error
 	if err := a.checkPassword(ctx, id, password); err != nil {
 		return err
 	}
-	return a.RemoveFactor(ctx, id)
+	return a.turnOff(ctx, id)
 }
 
-// RemoveFactor turns the second factor of an account off, for a user who has lost the app and the
-// recovery codes.
+// RemoveFactor turns the second factor of an account off and removes its passkeys, for a user who has
+// lost them.
 func (a *Accounts) RemoveFactor(ctx context.Context, id string) error {
+	if a.passkeys != nil {
+		if err := a.passkeys.store.RemoveAll(ctx, id); err != nil {
+			return err
+		}
+	}
+	return a.turnOff(ctx, id)
+}
+
+// turnOff turns the second factor of an account off.
+func (a *Accounts) turnOff(ctx context.Context, id string) error {
 	if a.factors == nil {
 		return nil
 	}

@@ -165,7 +165,7 @@ type accountPage struct {
 	Used     *used
 	Total    actionUse // of the last 30 days
 	Keys     []*account.Key
-	Factor   bool // the account has a second factor
+	Factor   bool // the account has a second factor or a passkey
 
 	Confirm     string // text that confirms the deletion
 	DeleteError string
@@ -182,8 +182,12 @@ func (d *Dashboard) showAccount(v *visit, code int, id string, b accountPage) er
 		return err
 	}
 	b.Self, b.Confirm = b.Acct.ID == v.who.ID, accountName(b.Acct)
+	passkeys, err := d.cfg.Accounts.Passkeys(ctx, id)
+	if err != nil {
+		return err
+	}
 	switch _, err := d.cfg.Accounts.Factor(ctx, id); {
-	case err == nil:
+	case err == nil || len(passkeys) > 0:
 		b.Factor = true
 	case !errors.Is(err, fs.ErrNotExist):
 		return err

@@ -80,6 +80,7 @@ type Dashboard struct {
 	csp     string
 	started time.Time
 	serve   http.Handler
+	needs   map[string]account.Permission // by route; "": none
 
 	closing context.Context // done once live updates must stop
 	close   context.CancelFunc
@@ -110,7 +111,7 @@ func New(cfg Config) (*Dashboard, error) {
 		return nil, errors.New("dashboard: Config.Service and Config.Accounts are required")
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	d := &Dashboard{cfg: cfg, log: cfg.Log, started: time.Now(), streams: make(map[string]int)}
+	d := &Dashboard{cfg: cfg, log: cfg.Log, started: time.Now(), streams: make(map[string]int), needs: make(map[string]account.Permission)}
 	var err error
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
@@ -160,14 +161,22 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *Dashboard) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path+"static/{hash}/{name}", d.assets)
-	pages := func(to audience) func(pattern string, h func(*visit) error) {
-		return func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, to)) }
+	with := func(to audience, need account.Permission) func(pattern string, h func(*visit) error) {
+		return func(pattern string, h func(*visit) error) {
+			d.needs[pattern] = need
+			mux.Handle(at(pattern), d.visitor(h, to, need))
+		}
 	}
+	pages := func(to audience) func(pattern string, h func(*visit) error) { return with(to, "") }
 	open := pages(guest)
 	open("GET login", d.loginPage)
 	open("POST login", d.login)
 	open("POST login/code", d.loginCode)
 	open("POST theme", d.setTheme)
+	if d.cfg.Accounts.HasPasskeys() {
+		open("POST login/passkey/start", d.askPasskey)
+		open("POST login/passkey", d.loginPasskey)
+	}
 	if d.cfg.SignIn != nil {
 		open("GET login/oidc", d.startSignIn)
 		open("GET login/oidc/callback", d.finishSignIn)
@@ -178,28 +187,31 @@ func (d *Dashboard) routes() http.Handler {
 	half("POST password", d.password)
 	half("POST logout", d.logout)
 
+	// Settings of the login itself. Everything else in the account needs a permission of its role.
 	own := pages(member)
-	own("GET {$}", d.overview)
-	own("GET events", d.events)
-	own("GET try", d.try)
-	own("GET try/parameters", d.tryParameters)
-	own("GET operations", d.operations)
-	own("GET operations.csv", d.exportOperations)
-	own("POST operations/selected", d.bulk)
-	own("GET operations/{id}", d.operation)
-	own("POST operations/{id}/delete", d.deleteOperation)
-	own("POST operations/{id}/again", d.repeatOperation)
-	own("POST operations/{id}/cancel", d.cancelOperation)
-	own("GET files/{key}", d.file)
-	own("GET keys", d.keys)
-	own("POST keys", d.createKey)
-	own("GET keys/{id}", d.key)
-	own("POST keys/{id}", d.updateKey)
-	own("POST keys/{id}/roll", d.rollKey)
-	own("POST keys/{id}/revoke", d.revokeKey)
-	own("GET usage", d.usage)
-	own("GET usage.csv", d.exportUsage)
-	own("GET formats", d.formats)
+	view, operate := with(member, account.View), with(member, account.Operate)
+	manage, invite, owner := with(member, account.Manage), with(member, account.Invite), with(member, account.Own)
+	view("GET {$}", d.overview)
+	view("GET events", d.events)
+	operate("GET try", d.try)
+	operate("GET try/parameters", d.tryParameters)
+	view("GET operations", d.operations)
+	view("GET operations.csv", d.exportOperations)
+	operate("POST operations/selected", d.bulk)
+	view("GET operations/{id}", d.operation)
+	operate("POST operations/{id}/delete", d.deleteOperation)
+	operate("POST operations/{id}/again", d.repeatOperation)
+	operate("POST operations/{id}/cancel", d.cancelOperation)
+	view("GET files/{key}", d.file)
+	view("GET keys", d.keys)
+	manage("POST keys", d.createKey)
+	view("GET keys/{id}", d.key)
+	manage("POST keys/{id}", d.updateKey)
+	manage("POST keys/{id}/roll", d.rollKey)
+	manage("POST keys/{id}/revoke", d.revokeKey)
+	view("GET usage", d.usage)
+	view("GET usage.csv", d.exportUsage)
+	view("GET formats", d.formats)
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
 	own("POST settings/sessions", d.endSessions)
@@ -208,18 +220,34 @@ func (d *Dashboard) routes() http.Handler {
 		own("POST settings/second-factor", d.enableFactor)
 		own("POST settings/second-factor/off", d.disableFactor)
 	}
+	if d.cfg.Accounts.HasPasskeys() {
+		own("POST settings/passkeys/start", d.newPasskey)
+		own("POST settings/passkeys", d.addPasskey)
+		own("POST settings/passkeys/remove", d.removePasskey)
+	}
 	if d.cfg.SignIn != nil {
 		own("GET settings/connect", d.connect)
 		own("POST settings/disconnect", d.disconnect)
 	}
 	if d.cfg.Webhooks != nil {
-		own("GET webhooks", d.webhooks)
-		own("POST webhooks", d.createWebhook)
-		own("GET webhooks/{id}", d.webhook)
-		own("POST webhooks/{id}", d.updateWebhook)
-		own("POST webhooks/{id}/{what}", d.webhookAction)
-		own("GET webhooks/{id}/deliveries/{delivery}", d.delivery)
-		own("POST webhooks/{id}/deliveries/{delivery}/replay", d.replay)
+		view("GET webhooks", d.webhooks)
+		manage("POST webhooks", d.createWebhook)
+		view("GET webhooks/{id}", d.webhook)
+		manage("POST webhooks/{id}", d.updateWebhook)
+		manage("POST webhooks/{id}/{what}", d.webhookAction)
+		view("GET webhooks/{id}/deliveries/{delivery}", d.delivery)
+		manage("POST webhooks/{id}/deliveries/{delivery}/replay", d.replay)
+	}
+	if d.cfg.Accounts.HasMembers() {
+		open("GET join", d.joinPage)
+		open("POST join", d.join)
+		view("GET members", d.members)
+		invite("POST members/invitations", d.inviteMember)
+		invite("POST members/invitations/{id}/revoke", d.revokeInvitation)
+		invite("POST members/{id}/role", d.setRole)
+		own("POST members/{id}/remove", d.removeMember)
+		owner("GET account/export", d.exportAccount)
+		owner("POST account/delete", d.deleteOwnAccount)
 	}
 
 	admin := pages(administrator)
@@ -249,7 +277,7 @@ type visit struct {
 }
 
 // owner returns the account whose operations and files the visitor sees.
-func (v *visit) owner() string { return v.who.ID }
+func (v *visit) owner() string { return v.who.Owner() }
 
 // An audience is the group of visitors that may open a page.
 type audience int
@@ -261,8 +289,9 @@ const (
 	administrator                 // administrators
 )
 
-// visitor calls h only for visitors who may open the page.
-func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
+// visitor calls h only for visitors who may open the page: need is the permission that their role must
+// have.
+func (d *Dashboard) visitor(h func(*visit) error, to audience, need account.Permission) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
 		if token := d.cfg.Accounts.Token(r); token != "" {
@@ -287,6 +316,9 @@ func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 			return
 		case to == administrator && !v.who.Administrator:
 			d.answer(v, fs.ErrNotExist)
+			return
+		case need != "" && !v.who.Role.May(need):
+			d.fail(v, http.StatusForbidden, "Not permitted", "Your role in this account ("+string(v.who.Role)+") does not permit this. Ask an owner or administrator of the account.")
 			return
 		}
 		if r.Method == http.MethodPost {

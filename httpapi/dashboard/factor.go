@@ -17,10 +17,14 @@ import (
 )
 
 // A codeForm asks for a code of the second factor after the password.
-type codeForm struct{ Ticket, Next, Error string }
+type codeForm struct {
+	Ticket, Next, Error string
+	App                 bool // the account has an authenticator app
+	Passkey             bool // the browser may offer a passkey of the account
+}
 
 func (d *Dashboard) loginCode(v *visit) error {
-	form := codeForm{Ticket: v.r.FormValue("ticket"), Next: next(v.r.FormValue("next"))}
+	form := codeForm{Ticket: v.r.FormValue("ticket"), Next: next(v.r.FormValue("next")), App: true, Passkey: v.r.FormValue("passkey") != "" && d.cfg.Accounts.PasskeysAt(v.r)}
 	status := http.StatusUnauthorized
 	token, _, err := d.cfg.Accounts.LoginCode(v.r.Context(), form.Ticket, v.r.FormValue("code"), d.cfg.Accounts.From(v.r))
 	switch {

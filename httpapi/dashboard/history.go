@@ -220,38 +220,47 @@ func (d *Dashboard) exportOperations(v *visit) error {
 	h := v.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="operations.csv"`)
+	if err := d.writeOperations(v, csv.NewWriter(v.w), q, page, f.Account != ""); err != nil && v.r.Context().Err() == nil {
+		panic(http.ErrAbortHandler) // so that the client does not take the file for complete
+	}
+	return nil
+}
+
+// writeOperations writes the operations that q selects as CSV, beginning with its first page. Each page
+// has exportPause to reach the client.
+func (d *Dashboard) writeOperations(v *visit, w *csv.Writer, q status.HistoryQuery, page status.HistoryPage, accounts bool) error {
 	rc := http.NewResponseController(v.w)
 	defer rc.SetWriteDeadline(time.Time{})
-	w := csv.NewWriter(v.w)
 	head := []string{"id", "created", "finished", "seconds", "state", "action", "key", "files", "failed", "bytes", "names", "errors", "warnings"}
-	if f.Account != "" {
+	if accounts {
 		head = append(head, "account")
 	}
 	if err := w.Write(head); err != nil {
-		return nil // the client has left
+		return err
 	}
 	for {
 		rc.SetWriteDeadline(time.Now().Add(exportPause))
 		for _, op := range page.Operations {
 			record := exportRecord(op, op.Owner == v.owner())
-			if f.Account != "" {
+			if accounts {
 				record = append(record, op.Owner)
 			}
 			for i := range record {
 				record[i] = cell(record[i])
 			}
 			if err := w.Write(record); err != nil {
-				return nil
+				return err
 			}
 		}
 		w.Flush()
 		if w.Error() != nil || page.Next == "" {
-			return nil
+			return w.Error()
 		}
 		rc.Flush()
 		q.After = page.Next
+		var err error
 		if page, err = d.cfg.Service.Operations().History(v.r.Context(), q); err != nil {
-			panic(http.ErrAbortHandler) // so that the client does not take the file for complete
+			return err
 		}
 	}
 }

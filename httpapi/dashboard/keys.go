@@ -102,6 +102,18 @@ func readKey(r *http.Request) (f keyForm, scopes httpapi.Scope, rate httpapi.Rat
 	return f, scopes, rate
 }
 
+// restrict sets the form's error for scopes that the visitor may not give.
+func (d *Dashboard) restrict(v *visit, f *keyForm, scopes httpapi.Scope) error {
+	if scopes&httpapi.ScopeAdmin == 0 {
+		return nil
+	}
+	allowed, err := d.cfg.Accounts.MayAdminister(v.r.Context(), v.who)
+	if err == nil && !allowed {
+		f.ScopeError = "Members of this account may not create keys with the permission Admin: it manages the server."
+	}
+	return err
+}
+
 // Wrong reports whether the form has an error.
 func (f keyForm) Wrong() bool { return cmp.Or(f.NameError, f.ScopeError, f.RateError) != "" }
 
@@ -119,6 +131,9 @@ func expiry(choice string) time.Time {
 
 func (d *Dashboard) createKey(v *visit) error {
 	f, scopes, rate := readKey(v.r)
+	if err := d.restrict(v, &f, scopes); err != nil {
+		return err
+	}
 	if f.Wrong() {
 		return d.showKeys(v, http.StatusUnprocessableEntity, keysPage{Form: f, Open: true})
 	}
@@ -182,6 +197,9 @@ func (d *Dashboard) updateKey(v *visit) error {
 		return err
 	}
 	f, scopes, rate := readKey(v.r)
+	if err := d.restrict(v, &f, scopes); err != nil {
+		return err
+	}
 	if f.Wrong() {
 		return d.showKey(v, http.StatusUnprocessableEntity, k, f)
 	}
@@ -217,6 +235,13 @@ func (d *Dashboard) rollKey(v *visit) error {
 	scopes, err := httpapi.ParseScope(k.Scopes)
 	if err != nil {
 		return err
+	}
+	f := keyForm{Name: k.Name, Scopes: scopesOf(k.Scopes), Expires: "keep"}
+	if err := d.restrict(v, &f, scopes); err != nil {
+		return err
+	}
+	if f.Wrong() {
+		return d.showKey(v, http.StatusUnprocessableEntity, k, f)
 	}
 	n := auth.NewKey{Name: k.Name, Account: k.Account, Scopes: scopes, Rate: httpapi.Rate{PerSecond: k.Rate, Burst: k.Burst}}
 	if !k.Expires.IsZero() {

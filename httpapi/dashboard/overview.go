@@ -168,13 +168,13 @@ type used struct {
 }
 
 func (d *Dashboard) used(ctx context.Context, who *account.Account) (*used, error) {
-	now, err := d.cfg.Accounts.Used(ctx, who.ID)
+	now, err := d.cfg.Accounts.Used(ctx, who.Owner())
 	if err != nil {
 		return nil, err
 	}
 	u := &used{Used: now, Limits: who.Limits}
 	today := time.Now()
-	days, err := d.cfg.Accounts.Usage(ctx, who.ID, today, today)
+	days, err := d.cfg.Accounts.Usage(ctx, who.Owner(), today, today)
 	for _, one := range days {
 		u.Today.Items += one.Items
 		u.Today.Failed += one.Failed

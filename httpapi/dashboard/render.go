@@ -35,7 +35,13 @@ type page struct {
 	Here     string // path of the page below Path, to return to
 	Flash    *flash
 	Webhooks bool
+	Members  bool
 	Version  string
+}
+
+// May reports whether the role of the visitor has a permission.
+func (p page) May(permission string) bool {
+	return p.Account != nil && p.Account.Role.May(account.Permission(permission))
 }
 
 // pages are the templates, each with the layout.
@@ -45,7 +51,7 @@ func loadPages(a *assets) (*pages, error) {
 	frame, err := template.New("frame").Funcs(template.FuncMap{
 		"asset": a.url, "icon": icon, "bytes": bytesText, "count": countText, "ago": ago, "stamp": stampText, "iso": iso,
 		"took": tookText, "ext": ext, "family": family, "percent": percent, "opTitle": opTitle, "actionName": actionName,
-		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape,
+		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape, "roleName": roleName,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
@@ -78,6 +84,7 @@ func (d *Dashboard) render(v *visit, code int, p page) error {
 		return fmt.Errorf("unknown page %q", p.Template)
 	}
 	p.Account, p.Webhooks, p.Version = v.who, d.cfg.Webhooks != nil, d.cfg.Version
+	p.Members = d.cfg.Accounts.HasMembers()
 	if v.who == nil || v.who.MustChange {
 		p.Plain = true
 	}

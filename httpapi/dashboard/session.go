@@ -24,34 +24,41 @@ type flash struct{ Kind, Icon, Text string }
 
 // flashes are all messages. The cookie contains only a name, so that nobody can forge a message.
 var flashes = map[string]*flash{
-	"password":      {"ok", "check", "Password changed. Your other sessions have ended."},
-	"revoked":       {"ok", "check", "API key revoked. Requests with it now fail."},
-	"key-saved":     {"ok", "check", "API key saved."},
-	"cancelled":     {"ok", "check", "Operation cancelled."},
-	"deleted":       {"ok", "check", "Operation and results deleted."},
-	"again":         {"ok", "check", "Started again."},
-	"bulk-none":     {"warn", "alert", "No operation is selected."},
-	"bulk-empty":    {"warn", "alert", "The selected operations have no results, or their results have expired."},
-	"bulk-cancel":   {"ok", "check", "cancelled"},
-	"bulk-delete":   {"ok", "check", "deleted"},
-	"bulk-again":    {"ok", "check", "started again"},
-	"hook-saved":    {"ok", "check", "Webhook saved."},
-	"hook-deleted":  {"ok", "check", "Webhook deleted."},
-	"hook-enabled":  {"ok", "check", "Webhook enabled."},
-	"hook-disabled": {"ok", "check", "Webhook disabled. No more events are sent to it."},
-	"test":          {"ok", "check", "Test event sent."},
-	"replayed":      {"ok", "check", "queued again"},
-	"replay":        {"ok", "check", "Delivery queued again."},
-	"session":       {"ok", "check", "Session ended."},
-	"sessions":      {"ok", "check", "All other sessions ended."},
-	"account-saved": {"ok", "check", "Account saved."},
-	"account-off":   {"ok", "check", "Account disabled. Its sessions have ended and its keys are refused."},
-	"account-gone":  {"ok", "check", "Account deleted. Its files and operations expire."},
-	"account-on":    {"ok", "check", "Account enabled."},
-	"factor-off":    {"ok", "check", "Second factor turned off."},
-	"connected":     {"ok", "check", "Connected. You can now log in with the provider."},
-	"disconnected":  {"ok", "check", "Disconnected. You can no longer log in with the provider."},
-	"logout":        {"ok", "check", "You are logged out."},
+	"password":        {"ok", "check", "Password changed. Your other sessions have ended."},
+	"revoked":         {"ok", "check", "API key revoked. Requests with it now fail."},
+	"key-saved":       {"ok", "check", "API key saved."},
+	"cancelled":       {"ok", "check", "Operation cancelled."},
+	"deleted":         {"ok", "check", "Operation and results deleted."},
+	"again":           {"ok", "check", "Started again."},
+	"bulk-none":       {"warn", "alert", "No operation is selected."},
+	"bulk-empty":      {"warn", "alert", "The selected operations have no results, or their results have expired."},
+	"bulk-cancel":     {"ok", "check", "cancelled"},
+	"bulk-delete":     {"ok", "check", "deleted"},
+	"bulk-again":      {"ok", "check", "started again"},
+	"hook-saved":      {"ok", "check", "Webhook saved."},
+	"hook-deleted":    {"ok", "check", "Webhook deleted."},
+	"hook-enabled":    {"ok", "check", "Webhook enabled."},
+	"hook-disabled":   {"ok", "check", "Webhook disabled. No more events are sent to it."},
+	"test":            {"ok", "check", "Test event sent."},
+	"replayed":        {"ok", "check", "queued again"},
+	"replay":          {"ok", "check", "Delivery queued again."},
+	"session":         {"ok", "check", "Session ended."},
+	"sessions":        {"ok", "check", "All other sessions ended."},
+	"account-saved":   {"ok", "check", "Account saved."},
+	"account-off":     {"ok", "check", "Account disabled. Its sessions have ended and its keys are refused."},
+	"account-gone":    {"ok", "check", "Account deleted. Its files and operations expire."},
+	"account-on":      {"ok", "check", "Account enabled."},
+	"factor-off":      {"ok", "check", "Second factor turned off."},
+	"passkey-added":   {"ok", "check", "Passkey added."},
+	"passkey-removed": {"ok", "check", "Passkey removed."},
+	"joined":          {"ok", "check", "Welcome. You are logged in."},
+	"left":            {"ok", "check", "You have left the account."},
+	"role":            {"ok", "check", "Role changed."},
+	"member-gone":     {"ok", "check", "Member removed. The sessions have ended."},
+	"invitation-gone": {"ok", "check", "Invitation revoked."},
+	"connected":       {"ok", "check", "Connected. You can now log in with the provider."},
+	"disconnected":    {"ok", "check", "Disconnected. You can no longer log in with the provider."},
+	"logout":          {"ok", "check", "You are logged out."},
 }
 
 // cookie returns a cookie of the dashboard.
@@ -132,11 +139,13 @@ type loginForm struct {
 	Name, Next, Error string
 	Provider          string // name of the sign-in provider; "": none
 	Password          bool   // passwords are accepted
+	Passkey           bool   // the browser may offer passkeys
 }
 
 // showLogin answers with the login page.
 func (d *Dashboard) showLogin(v *visit, code int, form loginForm) error {
 	form.Password = d.cfg.Accounts.PasswordLogin()
+	form.Passkey = d.cfg.Accounts.PasskeysAt(v.r)
 	if d.cfg.SignIn != nil {
 		form.Provider = d.cfg.SignIn.Name()
 	}
@@ -164,7 +173,7 @@ func (d *Dashboard) login(v *visit) error {
 	case errors.Is(err, auth.ErrCredentials):
 		form.Error = "Wrong name or password."
 	case errors.As(err, &code):
-		return d.render(v, http.StatusOK, page{Template: "code", Title: "Log in", Plain: true, Body: codeForm{Ticket: code.Ticket, Next: form.Next}})
+		return d.render(v, http.StatusOK, page{Template: "code", Title: "Log in", Plain: true, Body: codeForm{Ticket: code.Ticket, Next: form.Next, App: code.Code, Passkey: code.Passkey && d.cfg.Accounts.PasskeysAt(v.r)}})
 	case errors.Is(err, auth.ErrNoPasswords):
 		form.Error = "This server does not accept passwords."
 	case err != nil:

@@ -14,6 +14,7 @@ type settingsPage struct {
 	Sessions []sessionRow
 	SignIn   signInCard
 	Factor   factorCard
+	Passkeys passkeyCard
 }
 
 // A sessionRow is a session in the settings.
@@ -62,6 +63,9 @@ func (d *Dashboard) showSettings(v *visit, code int, b settingsPage) error {
 		b.Sessions = append(b.Sessions, sessionRow{s, s.ID == current})
 	}
 	if err := d.fillFactor(v, &b.Factor); err != nil {
+		return err
+	}
+	if err := d.fillPasskeys(v, &b.Passkeys); err != nil {
 		return err
 	}
 	if err := d.fillSignIn(v, &b.SignIn); err != nil {

@@ -55,7 +55,7 @@ func (d *Dashboard) callback(v *visit) string {
 }
 
 func (d *Dashboard) startSignIn(v *visit) error {
-	return d.toProvider(v, auth.LoginRequest{Next: next(v.r.URL.Query().Get("next"))})
+	return d.toProvider(v, auth.LoginRequest{Next: next(v.r.URL.Query().Get("next")), Invite: v.r.URL.Query().Get("invitation")})
 }
 
 // connect starts a login that connects the visitor's account to a user of the provider. Browsers send
@@ -92,7 +92,12 @@ func (d *Dashboard) finishSignIn(v *visit) error {
 		d.setFlash(v, "connected")
 		return d.goOn(v, "Connected", "Your account is connected.", Path+next(r.Next))
 	}
-	token, _, err := d.cfg.Accounts.LoginExternal(ctx, user, d.cfg.Accounts.From(v.r))
+	var token string
+	if r.Invite != "" && d.cfg.Accounts.HasMembers() {
+		token, err = d.cfg.Accounts.JoinExternal(ctx, r.Invite, user, d.cfg.Accounts.From(v.r))
+	} else {
+		token, _, err = d.cfg.Accounts.LoginExternal(ctx, user, d.cfg.Accounts.From(v.r))
+	}
 	if err != nil {
 		return d.signInFailed(v, err)
 	}

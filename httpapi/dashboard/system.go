@@ -32,12 +32,35 @@ type systemPage struct {
 	Dependencies          []httpapi.Dependency
 	Queues                []status.QueueStats
 	Queued, Running       int
+	Store                 storeState
 	Engines               []httpapi.Engine
 	Sandbox               *httpapi.Sandbox
 	Tier                  tier
 	Failures              []status.FailureCount // of all accounts in the last 24 hours
 	Counts                bool                  // Failures is known
 	Modules               []module
+}
+
+// A storeState describes the stored files and their removal.
+type storeState struct {
+	Free    int64         // bytes that can still be stored; -1: unknown
+	Overdue time.Duration // how long the file that expired first has waited for its removal
+	Removed int64         // stored objects without a record that this process removed
+	Refused int64         // such objects that the last sweep kept, because they were too many
+	Lost    int64         // files whose content was found missing
+	Known   bool          // Overdue is known
+}
+
+func (d *Dashboard) store(ctx context.Context) storeState {
+	uploads := d.cfg.Service.Uploads()
+	s := storeState{Free: -1, Removed: uploads.OrphansRemoved(), Refused: uploads.SweepRefused(), Lost: uploads.LostContents()}
+	if free, err := uploads.FreeSpace(ctx); err == nil {
+		s.Free = free
+	}
+	var err error
+	s.Overdue, err = uploads.SweepOverdue(ctx)
+	s.Known = err == nil
+	return s
 }
 
 // A module is a library that is linked into the server.
@@ -52,6 +75,7 @@ func (d *Dashboard) system(v *visit) error {
 		Version: d.cfg.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Started: d.started, Memory: int64(memory.Sys - memory.HeapReleased), Goroutines: runtime.NumGoroutine(),
 		Dependencies: d.cfg.Service.Dependencies(), Engines: d.cfg.Service.Engines(), Sandbox: d.cfg.Service.Sandbox(), Tier: tierOf(d.cfg.Service.Sandbox()),
 	}
+	b.Store = d.store(ctx)
 	var err error
 	if b.Queues, err = d.cfg.Service.Operations().Stats(ctx); err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestSystem(t *testing.T) {
 	admin := s.visitor()
 	admin.login("admin", s.admin)
 	p := admin.get("/dashboard/system")
-	for _, want := range []string{"worker-7/42", "corrupt_input", "1\u202f234", "go1.", ">v1<", "Queues", "Engines"} {
+	for _, want := range []string{"worker-7/42", "corrupt_input", "1\u202f234", "go1.", ">v1<", "Queues", "Engines", "Stored files", "Free space"} {
 		if p.status != 200 || !strings.Contains(p.text, want) {
 			t.Errorf("the page has no %q (%d)", want, p.status)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -81,13 +82,7 @@ func (d *Dashboard) exportUsage(v *visit) error {
 		return err
 	}
 	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	rows := [][]string{{"day", "action", "files", "failed", "bytes_in", "bytes_out", "engine_seconds"}}
-	for _, u := range all {
-		rows = append(rows, []string{u.Day.Format(time.DateOnly), cell(u.Action), strconv.Itoa(u.Items), strconv.Itoa(u.Failed),
-			strconv.FormatInt(u.BytesIn, 10), strconv.FormatInt(u.BytesOut, 10), strconv.FormatFloat(u.Work.Seconds(), 'f', 3, 64)})
-	}
-	if err := w.WriteAll(rows); err != nil {
+	if err := writeUsage(&b, all); err != nil {
 		return err
 	}
 	h := v.w.Header()
@@ -95,6 +90,16 @@ func (d *Dashboard) exportUsage(v *visit) error {
 	h.Set("Content-Disposition", `attachment; filename="usage.csv"`)
 	v.w.Write(b.Bytes())
 	return nil
+}
+
+// writeUsage writes usage as CSV.
+func writeUsage(out io.Writer, all []account.Usage) error {
+	rows := [][]string{{"day", "action", "files", "failed", "bytes_in", "bytes_out", "engine_seconds"}}
+	for _, u := range all {
+		rows = append(rows, []string{u.Day.Format(time.DateOnly), cell(u.Action), strconv.Itoa(u.Items), strconv.Itoa(u.Failed),
+			strconv.FormatInt(u.BytesIn, 10), strconv.FormatInt(u.BytesOut, 10), strconv.FormatFloat(u.Work.Seconds(), 'f', 3, 64)})
+	}
+	return csv.NewWriter(out).WriteAll(rows)
 }
 
 func byAction(all []account.Usage) (list []actionUse, total actionUse) {

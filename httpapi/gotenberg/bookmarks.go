@@ -230,13 +230,18 @@ func (c *call) attached(docs []doc, list []attachment) (_ []doc, err error) {
 
 // embedPDF answers POST /forms/pdfengines/embed.
 func embedPDF(c *call) ([]doc, error) {
-	docs, err := simple(&reader{form: &c.form})
+	r, p := &reader{form: &c.form}, post{}
+	v, later := c.invoice(r, "")
+	docs, err := simple(r)
+	if err == nil {
+		err = later
+	}
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.attachments()
-	if err != nil {
+	if p.embeds, err = c.attachments(); err != nil {
 		return nil, err
 	}
-	return c.attached(docs, list)
+	p.invoice = v
+	return p.apply(c, docs)
 }

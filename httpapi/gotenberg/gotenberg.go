@@ -106,6 +106,7 @@ func New(c Config) (*Routes, error) {
 		"pdfengines/bookmarks/read":    readBookmarks,
 		"pdfengines/bookmarks/write":   writeBookmarks,
 		"pdfengines/embed":             embedPDF,
+		"pdfengines/factur-x":          invoicePDF,
 		"pdfengines/merge":             mergePDF,
 		"pdfengines/split":             splitPDF,
 		"pdfengines/convert":           convertPDF,

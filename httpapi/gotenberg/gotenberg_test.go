@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/httpapi"
@@ -96,11 +97,13 @@ func serve(t *testing.T, cfg gotenberg.Config, open bool) *server {
 	}
 	g, err := gotenberg.New(cfg)
 	systest.NoError(t, err)
-	tools := pdfops.Tools{}
+	gs, err := engine.NewSandbox().Find(t.Context(), []string{"--version"}, "gs")
+	systest.NoError(t, err)
+	tools := pdfops.Tools{Ghostscript: gs}
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{
 			pages(), tools.Merge(), tools.Split(), tools.ExtractPages(), tools.Rotate(), tools.Flatten(), tools.Metadata(), tools.Watermark(),
-			tools.Lock(), tools.Inspect(), tools.Compress(), tools.Bookmarks(), tools.Attach(),
+			tools.Lock(), tools.Inspect(), tools.Compress(), tools.Bookmarks(), tools.Attach(), tools.ConvertArchival(),
 		},
 		Auth: gotenberg.Auth(httpapi.StaticKeys("key"), account), Files: db.Files(), Operations: db.Operations(), Blobs: blobs, TempDir: scratch,
 		Log:        slog.New(slog.NewTextHandler(&logtest.Buffer{}, nil)),
@@ -306,6 +309,44 @@ func TestEmbed(t *testing.T) {
 	}
 	if resp, body := s.post(t, "/forms/pdfengines/merge", pdf(t, "page.pdf"), note, field{"pdfa", "", "PDF/A-2b"}); resp.StatusCode != 400 || !strings.Contains(string(body), "does not support embedded files") {
 		t.Errorf("status %d %s", resp.StatusCode, body)
+	}
+	s.nothingLeft(t)
+}
+
+// Documents become electronic invoices, whatever they are before.
+func TestFacturX(t *testing.T) {
+	t.Parallel()
+	s := serve(t, gotenberg.Config{}, false)
+	xml, level := field{"facturxXml", "invoice.xml", "<a/>"}, field{"facturxConformanceLevel", "", "EN 16931"}
+	for path, more := range map[string][]field{
+		"factur-x": nil, "embed": {{"embeds", "note.xml", "<b/>"}}, "merge": {{"pdfa", "", "PDF/A-3b"}}, "split": {{"splitMode", "", "intervals"}, {"splitSpan", "", "9"}},
+	} {
+		resp, body := s.post(t, "/forms/pdfengines/"+path, append(more, pdf(t, "page.pdf"), xml, level)...)
+		out := filepath.Join(t.TempDir(), "out.pdf")
+		systest.NoError(t, os.WriteFile(out, body, 0o600))
+		if resp.StatusCode != 200 {
+			t.Errorf("%s: status %d %.100s", path, resp.StatusCode, body)
+			continue
+		}
+		said := systest.Run(t, "pdfinfo", "-meta", out)
+		if list := systest.Run(t, "pdfdetach", "-list", out); !strings.Contains(list, "factur-x.xml") || !strings.Contains(said, "<fx:ConformanceLevel>EN 16931<") || !strings.Contains(said, "<pdfaid:part>3<") {
+			t.Errorf("%s: attachments %s, metadata %s", path, list, said)
+		}
+	}
+	for _, c := range []struct {
+		fields []field
+		want   string
+	}{
+		{[]field{xml}, "'facturxConformanceLevel' is required"},
+		{[]field{level}, "'facturxXml' file is required"},
+		{[]field{xml, {"facturxConformanceLevel", "", "COMFORT"}}, "unsupported conformance level"},
+		{[]field{xml, level, {"facturxDocumentType", "", "LETTER"}}, "unsupported document type"},
+		{[]field{xml, level, {"pdfa", "", "PDF/A-2b"}}, "PDF/A-3"},
+		{nil, "both required"},
+	} {
+		if resp, body := s.post(t, "/forms/pdfengines/factur-x", append(c.fields, pdf(t, "page.pdf"))...); resp.StatusCode != 400 || !strings.Contains(string(body), c.want) {
+			t.Errorf("status %d %s, want %s", resp.StatusCode, body, c.want)
+		}
 	}
 	s.nothingLeft(t)
 }

@@ -36,6 +36,7 @@ type post struct {
 	quality    int
 	bookmarks  bookmarks // of a merged file
 	embeds     []attachment
+	invoice    invoice
 }
 
 // A split says how each PDF file is split.
@@ -202,13 +203,14 @@ func (c *call) post(r *reader, split bool) (p post, later error) {
 	}
 	r.rotation(&p, false)
 	r.optimize(&p)
+	if p.invoice, err = c.invoice(r, p.pdfa); later == nil {
+		later = err
+	}
 	switch {
 	case later != nil:
-	case len(c.form.of("facturxXml")) > 0 || r.text("facturxConformanceLevel") != "":
-		later = refuse(http.StatusBadRequest, "Invalid form data: Factur-X is not supported")
 	case p.pdfa != "" && len(p.embeds) > 0 && !strings.HasPrefix(p.pdfa, "PDF/A-3"):
 		later = refuse(http.StatusBadRequest, "Invalid form data: PDF format '%s' does not support embedded files; only PDF/A-3 variants allow attachments", p.pdfa)
-	case p.pdfa != "" && p.lock.user != "":
+	case (p.pdfa != "" || p.invoice.level != "") && p.lock.user != "":
 		later = refuse(http.StatusBadRequest, "Invalid form data: PDF/A format is incompatible with encryption")
 	case len(p.lock.denied) > 0 && p.lock.user == "" && p.lock.owner == "":
 		later = refuse(http.StatusBadRequest, "Invalid form data: permission restrictions require a 'userPassword' or 'ownerPassword'")
@@ -269,6 +271,9 @@ func (p *post) apply(c *call, docs []doc) (_ []doc, err error) {
 		return nil, err
 	}
 	if docs, err = c.attached(docs, p.embeds); err != nil {
+		return nil, err
+	}
+	if docs, err = p.invoice.apply(c, docs); err != nil {
 		return nil, err
 	}
 	return p.lock.apply(c, docs)

@@ -216,6 +216,9 @@ func (p *Provider) Start(ctx context.Context, redirect string, r auth.LoginReque
 	if len(r.Next) > maxNext {
 		r.Next = ""
 	}
+	if len(r.Invite) > maxNext {
+		r.Invite = ""
+	}
 	t := ticket{LoginRequest: r, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Expires: time.Now().Add(loginTime)}
 	plain, err := json.Marshal(t)
 	if err != nil {

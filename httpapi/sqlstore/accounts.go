@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -23,7 +24,7 @@ func (db *DB) Accounts() *Accounts { return &Accounts{db} }
 func login(name string) sql.NullString { return textOrNull(strings.ToLower(name)) }
 
 const accountColumns = `id, name, administrator, password, must_change, created_ms, last_login_ms, disabled_ms,
-	max_stored, max_bytes, max_operations, max_parallel`
+	max_stored, max_bytes, max_operations, max_parallel, member_of, role`
 
 func number(b bool) int {
 	if b {
@@ -35,7 +36,7 @@ func number(b bool) int {
 func accountArgs(a *account.Account) []any {
 	return []any{
 		a.ID, a.Name, number(a.Administrator), a.Password, number(a.MustChange), millis(a.Created), millisOrNull(a.LastLogin), millisOrNull(a.Disabled),
-		a.Limits.StoredBytes, a.Limits.BytesPerDay, a.Limits.OperationsPerDay, a.Limits.Parallel,
+		a.Limits.StoredBytes, a.Limits.BytesPerDay, a.Limits.OperationsPerDay, a.Limits.Parallel, textOrNull(a.MemberOf), string(cmp.Or(a.Role, account.RoleOwner)),
 	}
 }
 
@@ -43,10 +44,12 @@ func scanAccount(row scanner) (*account.Account, error) {
 	var a account.Account
 	var created int64
 	var seen, disabled sql.NullInt64
+	var memberOf sql.NullString
 	if err := row.Scan(&a.ID, &a.Name, (*flag)(&a.Administrator), &a.Password, (*flag)(&a.MustChange), &created, &seen, &disabled,
-		&a.Limits.StoredBytes, &a.Limits.BytesPerDay, &a.Limits.OperationsPerDay, &a.Limits.Parallel); err != nil {
+		&a.Limits.StoredBytes, &a.Limits.BytesPerDay, &a.Limits.OperationsPerDay, &a.Limits.Parallel, &memberOf, &a.Role); err != nil {
 		return nil, err
 	}
+	a.MemberOf = memberOf.String
 	a.Created, a.LastLogin, a.Disabled = timeOf(created), timeOrZero(seen), timeOrZero(disabled)
 	return &a, nil
 }
@@ -140,7 +143,7 @@ func (s *Accounts) List(ctx context.Context) (all []*account.Account, err error)
 		a, err := scanAccount(row)
 		all = append(all, a)
 		return err
-	}, `SELECT `+accountColumns+` FROM accounts ORDER BY created_ms, id`)
+	}, `SELECT `+accountColumns+` FROM accounts WHERE member_of IS NULL ORDER BY created_ms, id`)
 	return all, err
 }
 
@@ -156,6 +159,7 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*account.Accoun
 			return err
 		}
 		a.ID, a.Password, a.MustChange, a.LastLogin = old.ID, old.Password, old.MustChange, old.LastLogin
+		a.MemberOf, a.Role = old.MemberOf, old.Role
 		if !a.Administrator || !a.Disabled.IsZero() {
 			if err := othersRule(ctx, t, &old); err != nil {
 				return err
@@ -165,7 +169,7 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*account.Accoun
 			return err
 		}
 		if !a.Disabled.IsZero() {
-			if _, err := t.exec(ctx, `DELETE FROM sessions WHERE account = $1`, id); err != nil {
+			if _, err := t.exec(ctx, `DELETE FROM sessions WHERE account IN (SELECT id FROM accounts WHERE id = $1 OR member_of = $1)`, id); err != nil {
 				return err
 			}
 		} else if !old.Disabled.IsZero() {

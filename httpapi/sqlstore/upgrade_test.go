@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/olddb"
 	"github.com/filewright/filewright/internal/pgtest"
@@ -48,6 +49,37 @@ func TestAttemptsOfOldDatabases(t *testing.T) {
 		}
 		if op, err := s.Get(t.Context(), "a"); err != nil || op.State != status.Completed {
 			t.Errorf("the operation is %+v, %v", op, err)
+		}
+	}
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "test.db")
+		check(t, path, func() *sqlstore.DB { return openPath(t, path) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		url := pgtest.Empty(t)
+		check(t, url, func() *sqlstore.DB { return openURL(t, url) })
+	})
+}
+
+// Each login of an old database owns its account, without anything to do.
+func TestOwnersOfOldDatabases(t *testing.T) {
+	t.Parallel()
+	check := func(t *testing.T, target string, open func() *sqlstore.DB) {
+		old, err := olddb.Open(t.Context(), target, olddb.First)
+		systest.NoError(t, err)
+		if _, err := old.ExecContext(t.Context(), `INSERT INTO accounts (id, name, login, administrator, password, must_change, created_ms, max_stored, max_bytes, max_operations, max_parallel)
+			VALUES ('a', 'Ada', 'ada', 0, 'x', 0, 1, 0, 0, 0, 0), ('b', '', NULL, 0, '', 0, 2, 0, 0, 0, 0)`); err != nil {
+			t.Fatal(err)
+		}
+		systest.NoError(t, old.Close())
+		db := open()
+		for id, want := range map[string]int{"a": 1, "b": 0} {
+			list, err := db.Members().Members(t.Context(), id)
+			if err != nil || len(list) != want || want > 0 && (list[0].Role != account.RoleOwner || list[0].Owner() != id) {
+				t.Errorf("the members of %s are %+v, %v", id, list, err)
+			}
 		}
 	}
 	t.Run("sqlite", func(t *testing.T) {

@@ -150,7 +150,7 @@ func sameMembers(ctx context.Context, archive string, results []string, dir stri
 	}
 	var err error
 	switch format.Parse(archive) {
-	case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA: // one file, even if it is an archive again
+	case format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ: // one file, even if it is an archive again
 		var content []byte
 		if content, err = tool(ctx, "bsdcat", archive); err == nil {
 			err = os.WriteFile(filepath.Join(dir, "file"), content, 0o600)

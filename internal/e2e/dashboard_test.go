@@ -295,7 +295,10 @@ func TestDashboard(t *testing.T) {
 	tab.Wait(`document.querySelector("#timezone option[value='Asia/Tokyo']")`)
 	tab.Do(chromedp.SetValue("#timezone", "Asia/Tokyo", chromedp.ByQuery))
 	tab.Eval(`document.querySelector("#timezone").dispatchEvent(new Event("change"))`, nil)
-	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("#timezone-now").textContent)`)
+	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("#dates-now").textContent)`)
+	tab.Do(chromedp.SetValue("#date-language", "ja", chromedp.ByQuery))
+	tab.Eval(`document.querySelector("#date-language").dispatchEvent(new Event("change"))`, nil)
+	tab.Wait(`document.querySelector("#dates-now").textContent.includes("/") && document.querySelector("#dates-now").textContent.includes("JST")`)
 	tab.Go(s.url + "/dashboard/keys")
 	tab.Wait(`/GMT\+9|JST/.test(document.querySelector("main time").title)`)
 

@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/filewright/filewright/httpapi/client"
 	"github.com/filewright/filewright/internal/systest"
 )
@@ -143,6 +145,107 @@ func TestCaddy(t *testing.T) {
 	caddy.Env = append(os.Environ(), "HOME="+f.dir, "XDG_DATA_HOME="+f.dir, "XDG_CONFIG_HOME="+f.dir)
 	runProxy(t, caddy)
 	throughProxy(t, f)
+}
+
+// A traefikConfig has the fields of Traefik 3 that the examples use: the static configuration and that
+// of the provider file.
+type traefikConfig struct {
+	EntryPoints map[string]struct {
+		Address string
+		HTTP    struct {
+			Redirections struct {
+				EntryPoint struct{ To, Scheme string } `yaml:"entryPoint"`
+			}
+		} `yaml:"http"`
+		Transport struct {
+			RespondingTimeouts struct {
+				ReadTimeout  *time.Duration `yaml:"readTimeout"`
+				WriteTimeout *time.Duration `yaml:"writeTimeout"`
+			} `yaml:"respondingTimeouts"`
+		}
+	} `yaml:"entryPoints"`
+	CertificatesResolvers map[string]struct {
+		ACME struct {
+			Email, Storage string
+			TLSChallenge   struct{} `yaml:"tlsChallenge"`
+		} `yaml:"acme"`
+	} `yaml:"certificatesResolvers"`
+	Providers struct {
+		File struct{ Filename string }
+	}
+	HTTP struct {
+		Routers map[string]struct {
+			Rule        string
+			EntryPoints []string `yaml:"entryPoints"`
+			Service     string
+			TLS         *struct {
+				CertResolver string `yaml:"certResolver"`
+			} `yaml:"tls"`
+		}
+		Services map[string]struct {
+			LoadBalancer struct {
+				PassHostHeader bool `yaml:"passHostHeader"`
+				Servers        []struct{ URL string }
+				HealthCheck    struct {
+					Path     string
+					Interval time.Duration
+				} `yaml:"healthCheck"`
+			} `yaml:"loadBalancer"`
+		}
+	} `yaml:"http"`
+}
+
+// TestTraefik checks the configuration of Traefik in examples/deploy, which is not in Debian: only known
+// fields, names that refer to each other, no time limit of a body, and the path of the health check.
+func TestTraefik(t *testing.T) {
+	t.Parallel()
+	var c traefikConfig
+	for _, name := range []string{"traefik/traefik.yaml", "traefik/filewright.yaml"} {
+		d := yaml.NewDecoder(strings.NewReader(example(t, name)))
+		d.KnownFields(true)
+		if err := d.Decode(&c); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if filepath.Base(c.Providers.File.Filename) != "filewright.yaml" {
+		t.Errorf("Traefik reads %s, not the routes of this example", c.Providers.File.Filename)
+	}
+	for name, e := range c.EntryPoints {
+		to := e.HTTP.Redirections.EntryPoint.To
+		limits := e.Transport.RespondingTimeouts
+		switch {
+		case to != "":
+			if c.EntryPoints[to].Address == "" {
+				t.Errorf("entry point %s redirects to %s, which does not exist", name, to)
+			}
+		case limits.ReadTimeout == nil || *limits.ReadTimeout != 0 || limits.WriteTimeout == nil || *limits.WriteTimeout != 0:
+			t.Errorf("entry point %s limits the time of a body", name)
+		}
+	}
+	s := startLean(t, filepath.Join(t.TempDir(), "data"))
+	if len(c.HTTP.Routers) == 0 {
+		t.Error("there is no router")
+	}
+	for name, r := range c.HTTP.Routers {
+		if r.TLS == nil || c.CertificatesResolvers[r.TLS.CertResolver].ACME.Storage == "" {
+			t.Errorf("router %s has no certificate", name)
+		}
+		for _, e := range r.EntryPoints {
+			if c.EntryPoints[e].Address == "" {
+				t.Errorf("router %s has no entry point %s", name, e)
+			}
+		}
+		b := c.HTTP.Services[r.Service].LoadBalancer
+		if !b.PassHostHeader || len(b.Servers) != 1 || b.Servers[0].URL != "http://127.0.0.1:8080" || b.HealthCheck.Interval <= 0 {
+			t.Errorf("router %s leads to %+v", name, b)
+		}
+		systest.Until(t, "health of the server", func() bool {
+			resp, err := http.Get(s.url + b.HealthCheck.Path)
+			systest.NoError(t, err)
+			resp.Body.Close()
+			return resp.StatusCode == http.StatusOK
+		})
+	}
 }
 
 // throughProxy waits for the proxy, and runs an action and a login through it.

@@ -48,11 +48,9 @@ func gaps() []gap {
 	return []gap{
 		{"", "rar", "No free program writes RAR."},
 		{"", "pages key numbers", "No free program writes the formats of Apple's programs."},
-		{"mobi azw3", "", "Needs Calibre, which is not used here."},
-		{"", "mobi azw3", "Needs Calibre, which is not used here."},
+		{"", "mobi azw3", "Only Calibre writes them, which is not used here."},
 		{"", "ps", "No engine in use writes PostScript: not done yet."},
 		{"", "psd", "No engine in use writes Photoshop files."},
-		{"pdf", "svg", "Not done yet."},
 		{"pdf ps", "bmp gif ico", "Pages become avif, jpg, png, tiff or webp; these become the others."},
 		{"pptx ppt odp key", "html", "LibreOffice makes several files for a presentation; convert to PDF, and that to HTML."},
 		{"xlsx xls ods csv numbers", "txt", "The text of a sheet is csv or tsv."},

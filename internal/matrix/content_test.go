@@ -92,6 +92,8 @@ func contentOf(f format.Format) content {
 	case format.Document:
 		c := content{words: words, pages: 1, dpi: 150}
 		switch f {
+		case format.MOBI, format.AZW3:
+			c.pages = 0 // the title and the author come before the text, which may need a second page
 		case format.DOCX, format.DOC, format.RTF:
 			c.a4 = true
 		}
@@ -132,7 +134,7 @@ func contentOf(f format.Format) content {
 
 // single reports whether a file of format f contains one compressed file.
 func single(f format.Format) bool {
-	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA}, f)
+	return slices.Contains([]format.Format{format.GZ, format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ}, f)
 }
 
 // videoCodec returns the codec of the specimen of f.
@@ -648,6 +650,9 @@ func (c content) slack() time.Duration {
 // as returns the part of c that must remain after a conversion between the given formats.
 func (c content) as(from []format.Format, to format.Format) content {
 	c.words = slices.Clone(c.words)
+	if from[0] == format.PDF && to == format.SVG { // ffmpeg draws 90 dots for each inch of a drawing
+		c.dpi = 90
+	}
 	if to == format.PDF && c.still {
 		c.pages = 1
 	}

@@ -14,6 +14,8 @@ func notes() []note {
 		{"pandoc", "as libreoffice", "The structure of a document (headings, lists, tables, links, pictures), not its layout."},
 		{"pdfium", "5000 pages (`pages` selects from a longer document); 100 megapixels for a page; 512 MiB", "Pictures show the pages as printed, at the requested `dpi`. docx has editable paragraphs, columns, tables and pictures; pages without text become pictures."},
 		{"pdfcpu", "4 GiB, for compress and ocr 512 MiB; 5000 pages, also for all merged files together", "compress changes only pictures, fonts and streams: text, links, forms, tags and outlines stay. A result is never larger than its input."},
+		{"pdftocairo", "512 MiB, 256 MiB for a drawing; 5000 pages; a minute of processor time for a page", "A drawing of each page, as large as the page. Lines and areas stay vectors; text becomes outlines, which cannot be searched."},
+		{"libmobi", "512 MiB; 32 MiB for a page, which is a whole book in old files", "Text, pictures, tables, styles and the table of contents of books without digital rights management. Sound, video and dictionaries stay as files that few readers of EPUB show."},
 		{"qpdf", "new passwords of 127 bytes", "AES-256 (revision 6). The content does not change. unlock and reset_password open RC4 and AES, revisions 2 to 6, with the user or the owner password in any usual encoding, but not encryption for certificates. Without qpdf, Go code does the same."},
 		{"bsdtar", "as klauspost/compress; 10 minutes of processor time to read, 1 hour to write", "Lossless. Reads iso, cab, cpio, ar, lzh and rpm; writes 7z (LZMA), tar.xz and tar.bz2. The result is read again and its entries are counted."},
 		{"klauspost/compress", "10 000 entries; names of 1000 bytes; 32 folders deep", "Lossless."},

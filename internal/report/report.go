@@ -27,6 +27,10 @@ type Report struct {
 	// others as the file has them. Times are in RFC 3339.
 	Metadata map[string]string `json:"metadata"`
 
+	// Limits are the largest files for actions on this format. An action without a limit of
+	// its own is missing. The engines leave them out: package standard adds them.
+	Limits map[string]Limit `json:"limits,omitempty"`
+
 	PDF      *PDF      `json:"pdf,omitempty"`
 	Document *Document `json:"document,omitempty"`
 	Picture  *Picture  `json:"picture,omitempty"`
@@ -34,6 +38,11 @@ type Report struct {
 	Archive  *Archive  `json:"archive,omitempty"`
 	Text     *Text     `json:"text,omitempty"`
 	Message  *Message  `json:"message,omitempty"`
+}
+
+// A Limit is the largest file that every form of an action takes.
+type Limit struct {
+	MaxBytes int64 `json:"max_bytes"`
 }
 
 // PDF describes a PDF document.
@@ -126,7 +135,8 @@ type Archive struct {
 
 // Text describes a text file.
 type Text struct {
-	Encoding   string `json:"encoding"` // name of the WHATWG Encoding Standard
+	Encoding   string `json:"encoding"`           // name of the WHATWG Encoding Standard
+	Language   string `json:"language,omitempty"` // guessed (BCP 47)
 	Lines      int    `json:"lines"`
 	Characters int64  `json:"characters"`
 	Delimiter  string `json:"delimiter,omitempty"` // of a table

@@ -73,8 +73,8 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 		}
 		err := z.Close()
 		return b.Bytes(), err
-	case "bz2", "xz", "zst", "lz4", "lzma":
-		program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd", "lz4": "lz4", "lzma": "lzma"}[name]
+	case "bz2", "xz", "zst", "lz4", "lzma", "lz":
+		program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd", "lz4": "lz4", "lzma": "lzma", "lz": "lzip"}[name]
 		in := [][2]string{{"in", string(content)}}
 		if name == "lz4" {
 			return inDir(in, "in.lz4", program, "-q", "in", "in.lz4")

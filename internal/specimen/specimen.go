@@ -141,6 +141,8 @@ func specimen(f format.Format) ([]byte, error) {
 		writeSubtitles(&b, f)
 	case format.MSG:
 		return writeMSG()
+	case format.MOBI, format.AZW3:
+		return bookSpecimen(f), nil
 	case format.XML:
 		fmt.Fprintf(&b, "%s<doc><title>%s</title><p>%s</p><p>%s</p></doc>\n", xmlHead, Heading, Text, Scripts)
 	case format.PS:

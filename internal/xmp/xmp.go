@@ -21,11 +21,12 @@ const (
 	Rights     = "http://ns.adobe.com/xap/1.0/rights/"
 	PDFA       = "http://www.aiim.org/pdfa/ns/id/"
 	PDFUA      = "http://www.aiim.org/pdfua/ns/id/"
+	FacturX    = "urn:factur-x:pdfa:CrossIndustryDocument:invoice:1p0#"
 )
 
 const syntax = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
-var prefixes = map[string]string{DublinCore: "dc", Basic: "xmp", PDF: "pdf", Rights: "xmpRights", PDFA: "pdfaid", PDFUA: "pdfuaid"}
+var prefixes = map[string]string{DublinCore: "dc", Basic: "xmp", PDF: "pdf", Rights: "xmpRights", PDFA: "pdfaid", PDFUA: "pdfuaid", FacturX: "fx"}
 
 // A Property is a property of a packet with its new values.
 type Property struct {
@@ -109,18 +110,24 @@ type SchemaProperty struct {
 	Name, Type, Category, Doc string // Category is "internal" or "external"
 }
 
-// Describe adds descriptions of schemas to a packet of [Edit] that has none.
+// Namespaces of descriptions of schemas (ISO 19005-1, 6.7.8).
+const (
+	extension      = "http://www.aiim.org/pdfa/ns/extension/"
+	schemaSpace    = "http://www.aiim.org/pdfa/ns/schema#"
+	schemaProperty = "http://www.aiim.org/pdfa/ns/property#"
+)
+
+// Describe adds descriptions of schemas to a packet of [Edit]. It leaves out those of namespaces that the
+// packet describes already.
 func Describe(packet []byte, schemas ...Schema) []byte {
-	const end = "</rdf:RDF>"
-	at := bytes.LastIndex(packet, []byte(end))
-	if at < 0 || len(schemas) == 0 {
-		return packet
-	}
+	known, list, end := described(packet)
 	var b strings.Builder
-	b.WriteString(`<rdf:Description rdf:about="" xmlns:pdfaExtension="http://www.aiim.org/pdfa/ns/extension/" xmlns:pdfaSchema="http://www.aiim.org/pdfa/ns/schema#" xmlns:pdfaProperty="http://www.aiim.org/pdfa/ns/property#"><pdfaExtension:schemas><rdf:Bag>`)
 	element := func(name, text string) { fmt.Fprintf(&b, "<%s>%s</%s>", name, escaped(text), name) }
 	for _, s := range schemas {
-		b.WriteString(`<rdf:li rdf:parseType="Resource">`)
+		if slices.Contains(known, s.Space) {
+			continue
+		}
+		fmt.Fprintf(&b, `<rdf:li rdf:parseType="Resource" xmlns:rdf="%s" xmlns:pdfaSchema="%s" xmlns:pdfaProperty="%s">`, syntax, schemaSpace, schemaProperty)
 		element("pdfaSchema:schema", s.Name)
 		element("pdfaSchema:namespaceURI", s.Space)
 		element("pdfaSchema:prefix", s.Prefix)
@@ -135,8 +142,46 @@ func Describe(packet []byte, schemas ...Schema) []byte {
 		}
 		b.WriteString("</rdf:Seq></pdfaSchema:property></rdf:li>")
 	}
-	b.WriteString("</rdf:Bag></pdfaExtension:schemas></rdf:Description>")
-	return slices.Concat(packet[:at], []byte(b.String()), packet[at:])
+	at, text := list, b.String()
+	if list < 0 { // the packet has no list of descriptions
+		at = end
+		text = fmt.Sprintf(`<rdf:Description rdf:about="" xmlns:rdf="%s" xmlns:pdfaExtension="%s"><pdfaExtension:schemas><rdf:Bag>%s</rdf:Bag></pdfaExtension:schemas></rdf:Description>`, syntax, extension, text)
+	}
+	if at < 0 || b.Len() == 0 {
+		return packet
+	}
+	return slices.Concat(packet[:at], []byte(text), packet[at:])
+}
+
+// described returns the namespaces of the schemas that a packet describes, and the offsets of the ends of
+// the list of descriptions and of the rdf:RDF. An offset is -1 if the packet has no such element.
+func described(packet []byte) (spaces []string, list, end int) {
+	d := xml.NewDecoder(bytes.NewReader(packet))
+	list, end = -1, -1
+	var path []xml.Name
+	for {
+		from := d.InputOffset()
+		t, err := d.Token()
+		if err != nil {
+			return spaces, list, end
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			path = append(path, t.Name)
+		case xml.CharData:
+			if len(path) > 0 && path[len(path)-1] == (xml.Name{Space: schemaSpace, Local: "namespaceURI"}) {
+				spaces = append(spaces, strings.TrimSpace(string(t)))
+			}
+		case xml.EndElement:
+			path = path[:len(path)-1]
+			switch {
+			case t.Name == (xml.Name{Space: syntax, Local: "RDF"}):
+				end = int(from)
+			case t.Name.Space == syntax && len(path) > 0 && path[len(path)-1] == (xml.Name{Space: extension, Local: "schemas"}):
+				list = int(from)
+			}
+		}
+	}
 }
 
 func (p Property) write(w *strings.Builder) {

@@ -44,6 +44,34 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// Descriptions of schemas are in one list, each once.
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	schemas := []xmp.Schema{
+		{Name: "one", Space: xmp.PDFUA, Prefix: "pdfuaid", Properties: []xmp.SchemaProperty{{Name: "part", Type: "Integer", Category: "internal", Doc: "a < b"}}},
+		{Name: "two", Space: xmp.FacturX, Prefix: "fx"},
+	}
+	packet := xmp.Edit(nil, edits)
+	if got := xmp.Describe(packet); !bytes.Equal(got, packet) {
+		t.Errorf("no schema changes the packet: %s", got)
+	}
+	at := xmp.Describe(packet, schemas...)
+	step := xmp.Describe(xmp.Describe(xmp.Describe(packet, schemas[0]), schemas...), schemas[1])
+	for _, got := range [][]byte{at, step} {
+		for text, want := range map[string]int{"<rdf:Bag>": 1, ">" + xmp.PDFUA + "<": 1, ">" + xmp.FacturX + "<": 1, "a &lt; b": 1} {
+			if n := bytes.Count(got, []byte(text)); n != want {
+				t.Errorf("%d of %s, want %d: %s", n, text, want, got)
+			}
+		}
+		if v := xmp.Value(got, "http://www.aiim.org/pdfa/ns/schema#", "prefix"); v != "pdfuaid" {
+			t.Errorf("prefix %q", v)
+		}
+	}
+	if got := xmp.Describe([]byte("no packet"), schemas...); string(got) != "no packet" {
+		t.Errorf("%s", got)
+	}
+}
+
 // Each result is XML and can be changed again.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(head + `<rdf:Description rdf:about='x' dc:title='a'><dc:creator>b</dc:creator></rdf:Description></rdf:RDF>`))

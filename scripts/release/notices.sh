@@ -7,7 +7,7 @@ cat <<'TEXT'
 Filewright is under the Apache License 2.0, see LICENSE. The program refserver contains the
 Go modules below, and the standard library of Go, each under its own licence. It loads
 libvips (LGPL 2.1 or later) and the libraries that libvips needs when it starts. LibreOffice,
-Chromium, ffmpeg, pandoc, qpdf, bsdtar, LibRaw and Tesseract are programs of their own that it runs.
+Chromium, ffmpeg, pandoc, qpdf, bsdtar, LibRaw, jpegtran (libjpeg-turbo), pdftocairo (poppler), mobitool (libmobi) and Tesseract are programs of their own that it runs.
 TEXT
 section() { printf '\n%s\n%s\n%s\n\n' "$(printf '=%.0s' {1..80})" "$1" "$(printf '=%.0s' {1..80})"; }
 section "Go $(go env GOVERSION)"

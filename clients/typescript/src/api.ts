@@ -987,6 +987,18 @@ export interface components {
         };
         AttachParameters: {
             /**
+             * @description Makes an electronic invoice (Factur-X, ZUGFeRD): the file is its XML, and the result is PDF/A-3 and names this profile; auto takes that of the XML.
+             * @enum {string}
+             */
+            facturx?: "auto" | "minimum" | "basic_wl" | "basic" | "en16931" | "extended" | "xrechnung";
+            /**
+             * @description Type of the document, with facturx. Default: invoice.
+             * @enum {string}
+             */
+            facturx_document?: "invoice" | "order" | "order_response" | "order_change";
+            /** @description Version of the schema of the XML, with facturx. Default: 1.0. */
+            facturx_version?: string;
+            /**
              * Format: file-key
              * @description File to attach: the file_key of an upload.
              */
@@ -1054,7 +1066,7 @@ export interface components {
              * @description Format of the result.
              * @enum {string}
              */
-            convert_to: "3gp" | "7z" | "aac" | "aiff" | "ass" | "avi" | "avif" | "bmp" | "csv" | "doc" | "docx" | "eml" | "epub" | "fb2" | "flac" | "flv" | "fods" | "gif" | "heic" | "html" | "ico" | "jp2" | "jpg" | "json" | "jsonl" | "jxl" | "m4a" | "m4v" | "md" | "mkv" | "mov" | "mp3" | "mp4" | "mpeg" | "odg" | "odp" | "ods" | "odt" | "ogg" | "opus" | "org" | "pdf" | "png" | "ppm" | "ppt" | "pptx" | "rst" | "rtf" | "srt" | "tar" | "tar.bz2" | "tar.gz" | "tar.xz" | "tar.zst" | "tex" | "tga" | "tiff" | "ts" | "tsv" | "txt" | "vtt" | "wav" | "webm" | "webp" | "wma" | "wmv" | "xls" | "xlsx" | "zip";
+            convert_to: "3gp" | "7z" | "aac" | "aiff" | "ass" | "avi" | "avif" | "bmp" | "csv" | "doc" | "docx" | "eml" | "epub" | "fb2" | "flac" | "flv" | "fods" | "gif" | "heic" | "html" | "ico" | "jp2" | "jpg" | "json" | "jsonl" | "jxl" | "m4a" | "m4v" | "md" | "mkv" | "mov" | "mp3" | "mp4" | "mpeg" | "odg" | "odp" | "ods" | "odt" | "ogg" | "opus" | "org" | "pdf" | "png" | "ppm" | "ppt" | "pptx" | "rst" | "rtf" | "srt" | "svg" | "tar" | "tar.bz2" | "tar.gz" | "tar.xz" | "tar.zst" | "tex" | "tga" | "tiff" | "ts" | "tsv" | "txt" | "vtt" | "wav" | "webm" | "webp" | "wma" | "wmv" | "xls" | "xlsx" | "zip";
             /** @description Constant rate factor: the smaller, the better and larger; 23 is usual for H.264, 28 for HEVC, 31 for VP9 and 35 for AV1. */
             crf?: number;
             /** @description Part of the upright picture to keep: a box x,y,width,height in pixels, or a centred part with a ratio such as 16:9. */

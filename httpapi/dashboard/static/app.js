@@ -140,36 +140,52 @@ export async function showText(pre, url) {
 // The server writes UTC. The exact times, which the pointer shows, and those of settings are in the
 // time zone and the language of the reader.
 const zoneKey = "filewright.timezone";
+const languageKey = "filewright.dates";
+const languages = ["en-GB", "en-US", "ar", "bg", "cs", "da", "de", "el", "es", "fi", "fr", "he", "hi", "hu", "id", "it", "ja", "ko", "nb", "nl", "pl", "pt-BR", "pt-PT", "ro", "ru", "sv", "th", "tr", "uk", "vi", "zh-CN", "zh-TW"];
+
+// exactly returns a date as the reader wants it.
+function exactly(date) {
+  const timeZone = localStorage.getItem(zoneKey) || undefined;
+  const language = localStorage.getItem(languageKey) || navigator.language;
+  try {
+    return date.toLocaleString(language, { dateStyle: "medium", timeStyle: "long", timeZone });
+  } catch { // a browser that does not know the zone or the language
+    localStorage.removeItem(zoneKey);
+    localStorage.removeItem(languageKey);
+    return date.toLocaleString();
+  }
+}
 
 export function localTimes(root) {
-  const timeZone = localStorage.getItem(zoneKey) || undefined;
-  for (const time of root.querySelectorAll("time[datetime]")) {
-    const at = new Date(time.dateTime);
-    try {
-      time.title = at.toLocaleString(navigator.language, { dateStyle: "medium", timeStyle: "long", timeZone });
-    } catch {
-      localStorage.removeItem(zoneKey); // a browser that does not know the zone
-    }
-  }
+  for (const time of root.querySelectorAll("time[datetime]")) time.title = exactly(new Date(time.dateTime));
+}
+
+// preference connects a selection of the settings with its value in this browser.
+function preference(select, key, saved) {
+  const show = () => {
+    localTimes(document);
+    document.getElementById("dates-now").textContent = `Now: ${exactly(new Date())}`;
+  };
+  select.value = localStorage.getItem(key) ?? "";
+  select.addEventListener("change", () => {
+    if (select.value) localStorage.setItem(key, select.value); else localStorage.removeItem(key);
+    show();
+    announce(saved);
+  });
+  show();
 }
 
 const zone = document.getElementById("timezone");
 if (zone) {
-  const system = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  zone.options[0].textContent = `System (${system})`;
+  zone.options[0].textContent = `System (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
   for (const name of ["UTC", ...Intl.supportedValuesOf?.("timeZone") ?? []]) if (name !== "UTC" || zone.options.length === 1) zone.add(new Option(name.replaceAll("_", " "), name));
-  zone.value = localStorage.getItem(zoneKey) ?? "";
-  const show = () => {
-    localTimes(document);
-    document.getElementById("timezone-now").textContent = `Now: ${new Date().toLocaleString(navigator.language, { dateStyle: "medium", timeStyle: "long", timeZone: zone.value || undefined })}`;
-  };
-  zone.addEventListener("change", () => {
-    if (zone.value) localStorage.setItem(zoneKey, zone.value); else localStorage.removeItem(zoneKey);
-    show();
-    announce("Time zone saved");
-  });
+  const language = document.getElementById("date-language");
+  language.options[0].textContent = `Browser (${navigator.language})`;
+  for (const tag of languages) language.add(new Option(new Intl.DisplayNames(tag, { type: "language" }).of(tag), tag));
+  for (const option of [...language.options].slice(1)) option.lang = option.value;
+  preference(zone, zoneKey, "Time zone saved");
+  preference(language, languageKey, "Language of dates saved");
   zone.closest("section").hidden = false;
-  show();
 }
 
 export function setUp(root) {

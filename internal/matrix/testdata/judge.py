@@ -43,7 +43,7 @@ def office(path):
             low = name.lower()
             if low.endswith((".png", ".jpg", ".jpeg", ".gif", ".svg")):
                 images += "thumbnail" not in low
-            if low.endswith((".xml", ".rels", ".xhtml", ".opf", ".ncx")):
+            if low.endswith((".xml", ".rels", ".xhtml", ".html", ".opf", ".ncx")):
                 root = ET.fromstring(z.read(name))
                 if not low.endswith(".rels") and "theme" not in low:
                     text.append(text_of(root))

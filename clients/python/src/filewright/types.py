@@ -8,6 +8,13 @@ FileKey: TypeAlias = str
 
 
 class AttachParameters(TypedDict):
+    facturx: NotRequired[Literal["auto", "minimum", "basic_wl", "basic", "en16931", "extended", "xrechnung"]]
+    """Makes an electronic invoice (Factur-X, ZUGFeRD): the file is its XML, and the result is PDF/A-3 and
+    names this profile; auto takes that of the XML."""
+    facturx_document: NotRequired[Literal["invoice", "order", "order_response", "order_change"]]
+    """Type of the document, with facturx. Default: invoice."""
+    facturx_version: NotRequired[str]
+    """Version of the schema of the XML, with facturx. Default: 1.0."""
     file_key: str
     """File to attach: the file_key of an upload."""
     media_type: NotRequired[str]
@@ -111,7 +118,7 @@ class ConvertParameters(TypedDict):
     """Channels of the sound: 1 (mono) or 2 (stereo); without it, those of the input."""
     comments: NotRequired[Literal["annotations", "none"]]
     """Whether the PDF has the comments: none, or as annotations. Default: none."""
-    convert_to: Literal["3gp", "7z", "aac", "aiff", "ass", "avi", "avif", "bmp", "csv", "doc", "docx", "eml", "epub", "fb2", "flac", "flv", "fods", "gif", "heic", "html", "ico", "jp2", "jpg", "json", "jsonl", "jxl", "m4a", "m4v", "md", "mkv", "mov", "mp3", "mp4", "mpeg", "odg", "odp", "ods", "odt", "ogg", "opus", "org", "pdf", "png", "ppm", "ppt", "pptx", "rst", "rtf", "srt", "tar", "tar.bz2", "tar.gz", "tar.xz", "tar.zst", "tex", "tga", "tiff", "ts", "tsv", "txt", "vtt", "wav", "webm", "webp", "wma", "wmv", "xls", "xlsx", "zip"]
+    convert_to: Literal["3gp", "7z", "aac", "aiff", "ass", "avi", "avif", "bmp", "csv", "doc", "docx", "eml", "epub", "fb2", "flac", "flv", "fods", "gif", "heic", "html", "ico", "jp2", "jpg", "json", "jsonl", "jxl", "m4a", "m4v", "md", "mkv", "mov", "mp3", "mp4", "mpeg", "odg", "odp", "ods", "odt", "ogg", "opus", "org", "pdf", "png", "ppm", "ppt", "pptx", "rst", "rtf", "srt", "svg", "tar", "tar.bz2", "tar.gz", "tar.xz", "tar.zst", "tex", "tga", "tiff", "ts", "tsv", "txt", "vtt", "wav", "webm", "webp", "wma", "wmv", "xls", "xlsx", "zip"]
     """Format of the result."""
     crf: NotRequired[int]
     """Constant rate factor: the smaller, the better and larger; 23 is usual for H.264, 28 for HEVC, 31 for
