@@ -42,15 +42,18 @@ func (t Tools) Lock() fileops.Action {
 		if t.QPDF == nil {
 			return lockPure(ctx, job, user, owner, perm)
 		}
+		if done, err := lockSmall(ctx, job, user, owner, perm); done || err != nil {
+			return err
+		}
 		if maybe, err := mentions(job.Input().Reader(), "Encrypt"); err != nil {
 			return err
 		} else if !maybe {
 			in, err := job.Path(job.Input())
-			if err == nil {
-				err = t.readable(ctx, job, in)
-			}
 			if err != nil {
 				return err
+			}
+			if err := t.qpdf(ctx, job, "--show-npages", in); err != nil {
+				return failed(err)
 			}
 			return t.encrypt(ctx, job, in, nil, encryptArgs(user, owner, perm))
 		}
@@ -75,27 +78,25 @@ func (t Tools) Lock() fileops.Action {
 	})
 }
 
-// maxOwnCheck is the size of a file, in bytes, up to which parsing it here takes less time than
-// starting qpdf once more.
-const maxOwnCheck = 256 << 10
+// maxSmall is the size of a file, in bytes, up to which encrypting it here takes less processor
+// time than starting qpdf.
+const maxSmall = 256 << 10
 
-// readable fails if neither this package nor qpdf can read the pages of an unencrypted file.
-func (t Tools) readable(ctx context.Context, job *fileops.Job, in string) error {
-	if job.Input().Size() <= maxOwnCheck {
-		data, err := job.Input().ReadAll(maxOwnCheck)
-		if err != nil {
-			return err
-		}
-		if d, err := pdf.Parse(ctx, data); err == nil && !d.Incomplete() {
-			if pages, err := d.Pages(maxOwnCheck); err == nil && len(pages) > 0 {
-				return nil
-			}
-		}
+// lockSmall locks a small file without qpdf. It reports false if qpdf has to do it, because the
+// file is large, encrypted or damaged.
+func lockSmall(ctx context.Context, job *fileops.Job, user, owner []byte, perm pdf.Permissions) (done bool, err error) {
+	if job.Input().Size() > maxSmall {
+		return false, nil
 	}
-	if err := t.qpdf(ctx, job, "--show-npages", in); err != nil {
-		return failed(err)
+	data, err := job.Input().ReadAll(maxSmall)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	d, err := pdf.ParseComplete(ctx, data, maxSmall)
+	if err != nil || d.Encrypted || !d.Intact(data) {
+		return false, context.Cause(ctx)
+	}
+	return true, writeEncrypted(job, d, pdf.NewEncryption(user, owner, perm))
 }
 
 // mentions reports whether a PDF file has a name (ISO 32000-2, 7.3.5) that starts with prefix

@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/internal/systest"
 )
@@ -129,6 +130,26 @@ func TestLockOwner(t *testing.T) {
 			}
 			run(t, tools.Unlock(), fileops.Args{"password": "boss"}, out)
 		})
+	}
+}
+
+// A small file is locked without qpdf. qpdf repairs a stream that is longer than its Length, so
+// that no content is lost.
+func TestLockSmall(t *testing.T) {
+	t.Parallel()
+	missing := pdfops.Tools{QPDF: &engine.Program{Name: "qpdf", Path: filepath.Join(t.TempDir(), "qpdf")}}
+	run(t, missing.Lock(), fileops.Args{"password": "x"}, pdf("a.pdf", simple("hello")))
+
+	tools := variants(t)["qpdf"]
+	lying := bytes.Replace(simple("hello"), []byte("/Length 35"), []byte("/Length 12"), 1)
+	if !bytes.Contains(lying, []byte("/Length 12")) {
+		t.Fatal("the file has no length")
+	}
+	if _, err := try(t.Context(), t, missing.Lock(), fileops.Args{"password": "x"}, pdf("a.pdf", lying)); err == nil {
+		t.Error("a damaged file was locked without qpdf")
+	}
+	if got := text(t, run(t, tools.Lock(), fileops.Args{"password": "x"}, pdf("a.pdf", lying)), "-upw", "x"); !strings.Contains(got, "hello") {
+		t.Errorf("text %q", got)
 	}
 }
 

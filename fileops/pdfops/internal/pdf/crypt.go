@@ -234,8 +234,16 @@ func cbc(key, iv, b []byte, encrypt bool) []byte {
 func hash6(password, salt, u []byte) []byte {
 	first := sha256.Sum256(bytes.Join([][]byte{password, salt, u}, nil))
 	k := first[:]
+	const repeats = 64
+	e := make([]byte, 0, repeats*(len(password)+sha512.Size+len(u)))
 	for i, last := 0, 0; i < 64 || last > i-32; i++ {
-		e := cbc(k[:16], k[16:32], bytes.Repeat(bytes.Join([][]byte{password, k, u}, nil), 64), true)
+		e = append(append(append(e[:0], password...), k...), u...)
+		n := len(e)
+		e = e[:repeats*n]
+		for at := n; at < len(e); at *= 2 {
+			copy(e[at:], e[:at])
+		}
+		cipher.NewCBCEncrypter(newAES(k[:16]), k[16:32]).CryptBlocks(e, e)
 		sum := 0
 		for _, c := range e[:16] {
 			sum += int(c)
@@ -450,7 +458,7 @@ func (s *Security) forPDFCPU(data, secret []byte) (update []byte, password strin
 	if s.r >= 5 {
 		password = "filewright"
 		u, ue := wrapKey([]byte(password), nil, secret)
-		o, oe := wrapKey(random(16), u, secret)
+		o, oe := random(len(u)), random(len(ue)) // no password opens them
 		dict["R"] = types.Integer(6)
 		for k, v := range map[string][]byte{"U": u, "UE": ue, "O": o, "OE": oe} {
 			dict[k] = types.NewHexLiteral(v)
