@@ -93,7 +93,7 @@ func lockSmall(ctx context.Context, job *fileops.Job, user, owner []byte, perm p
 		return false, err
 	}
 	d, err := pdf.ParseComplete(ctx, data, maxSmall)
-	if err != nil || d.Encrypted || !d.Intact(data) {
+	if err != nil || d.Encrypted {
 		return false, context.Cause(ctx)
 	}
 	return true, writeEncrypted(job, d, pdf.NewEncryption(user, owner, perm))

@@ -277,3 +277,31 @@ func TestMergeConverts(t *testing.T) {
 		t.Errorf("message %q", msg)
 	}
 }
+
+// A stream that is longer than its Length keeps its content, or a warning tells that it may not.
+func TestShortLength(t *testing.T) {
+	t.Parallel()
+	lying := bytes.Replace(simple("hello"), []byte("/Length 35"), []byte("/Length 12"), 1)
+	if !bytes.Contains(lying, []byte("/Length 12")) {
+		t.Fatal("the file has no length")
+	}
+	in := pdf("a.pdf", lying)
+	for name, tools := range variants(t) {
+		for action, perform := range map[string]func() ([]*fileops.File, []string){
+			"merge": func() ([]*fileops.File, []string) {
+				return []*fileops.File{run(t, tools.Merge(), nil, in, in)}, warned(t, tools.Merge(), nil, in, in)
+			},
+			"rotate": func() ([]*fileops.File, []string) {
+				args := fileops.Args{"angle": 90}
+				return []*fileops.File{run(t, tools.Rotate(), args, in)}, warned(t, tools.Rotate(), args, in)
+			},
+		} {
+			out, warnings := perform()
+			if got := text(t, out[0]); !strings.Contains(got, "hello") && len(warnings) == 0 {
+				t.Errorf("%s, %s: text %q without a warning", name, action, got)
+			} else if name == "qpdf" && !strings.Contains(got, "hello") {
+				t.Errorf("%s: text %q, warnings %v", action, got, warnings)
+			}
+		}
+	}
+}

@@ -39,7 +39,7 @@ type Document struct {
 	Last    int                  // highest number in use
 	ID      []byte               // permanent part of the file identifier; may be nil
 	Version string               // "1.7"
-	skipped map[int]bool         // objects that could not be parsed
+	skipped map[int]bool         // objects that could not be parsed, or not completely
 
 	Encrypted bool // the file was encrypted
 
@@ -406,7 +406,7 @@ func (d *Document) Reachable() []int {
 	return order
 }
 
-// Incomplete reports whether a reachable object could not be parsed.
+// Incomplete reports whether a reachable object could not be parsed completely.
 func (d *Document) Incomplete() bool {
 	if len(d.skipped) == 0 {
 		return false

@@ -332,20 +332,22 @@ func ended(b []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(b, "\r\n "), []byte("endstream"))
 }
 
-// Intact reports whether each stream of d, which was read from data, ends where its entry Length
-// says. Otherwise d may lack a part of its content.
-func (d *Document) Intact(data []byte) bool {
-	for _, o := range d.Objects {
+// markCut marks the streams of d, which was read from data, that do not end where their entry Length
+// says: pdfcpu may have cut them. In a decrypted document the entries say something else.
+func (d *Document) markCut(data []byte) {
+	if d.Encrypted {
+		return
+	}
+	for nr, o := range d.Objects {
 		s, ok := o.(*types.StreamDict)
 		if !ok {
 			continue
 		}
 		end := int(s.StreamOffset) + d.Integer(s.Dict["Length"])
 		if s.StreamOffset <= 0 || end < int(s.StreamOffset) || end > len(data) || !ended(data[end:]) {
-			return false
+			d.skipped[nr] = true
 		}
 	}
-	return true
 }
 
 // ParseMapped is [ParseComplete] for a mapped file. Long streams of the document are

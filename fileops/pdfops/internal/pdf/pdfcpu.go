@@ -223,6 +223,7 @@ func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, 
 	if err != nil {
 		return nil, err
 	}
+	d.markCut(data)
 	return d.complete(mostPages)
 }
 
