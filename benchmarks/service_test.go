@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/trace/otlp"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
@@ -48,14 +49,18 @@ func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
 // durableWith is durableOn with other actions.
 func durableWith(b *testing.B, blobs blob.Store, redirect bool, actions ...fileops.Action) (base string) {
 	b.Helper()
+	return serve(b, httpapi.Config{Actions: actions, Blobs: blobs, RedirectDownloads: redirect})
+}
+
+// serve starts a service with its database on disk. cfg has the actions and the store of the files.
+func serve(b *testing.B, cfg httpapi.Config) (base string) {
+	b.Helper()
 	dir := b.TempDir()
 	db, err := sqlstore.Open(b.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
 	systest.NoError(b, err)
-	svc, err := httpapi.New(httpapi.Config{
-		Actions: actions, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
-		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir, Limits: httpapi.Limits{Queued: 1 << 30},
-		RedirectDownloads: redirect,
-	})
+	cfg.Auth, cfg.Log = httpapi.AllowAll(), slog.New(slog.DiscardHandler)
+	cfg.Files, cfg.Operations, cfg.TempDir, cfg.Limits.Queued = db.Files(), db.Operations(), dir, 1<<30
+	svc, err := httpapi.New(cfg)
 	systest.NoError(b, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -135,6 +140,46 @@ func BenchmarkOperation(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkTracing measures do and the work on one file, without traces, with traces that are not
+// recorded, and with recorded ones. cpu-µs/op is the processor time of this process. The network of
+// the collector is not measured.
+func BenchmarkTracing(b *testing.B) {
+	for name, sample := range map[string]float64{"off": -1, "not-recorded": 0, "recorded": 1} {
+		b.Run(name, func(b *testing.B) {
+			cfg := httpapi.Config{Actions: []fileops.Action{copying()}}
+			if sample >= 0 {
+				tracer, err := otlp.New(otlp.Config{Endpoint: "http://collector", Sample: sample, Transport: collector{}})
+				systest.NoError(b, err)
+				defer tracer.Close(context.Background())
+				cfg.Tracer = tracer
+			}
+			blobs, err := fsblob.New(filepath.Join(b.TempDir(), "blobs"))
+			systest.NoError(b, err)
+			b.Cleanup(func() { blobs.Close() })
+			cfg.Blobs = blobs
+			base := serve(b, cfg)
+			key := uploadFile(b, base, "a.bin", 1000)
+			b.ReportAllocs()
+			before := processorTime(b)
+			for b.Loop() {
+				m := post(b, base, "do", map[string]any{"action": "copy", "file_keys": []string{key}})
+				_, st := call(b, "GET", fmt.Sprintf("%s/api/v1/status/%s?wait=60s", base, m["main_task_id"]), nil, 0)
+				if st["operation_status"] != "completed" {
+					b.Fatalf("%v", st)
+				}
+			}
+			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
+		})
+	}
+}
+
+// A collector accepts all requests and reads nothing.
+type collector struct{}
+
+func (collector) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
 // BenchmarkStatusPoll measures one status request for a final operation.

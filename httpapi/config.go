@@ -30,6 +30,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -127,6 +128,10 @@ type Config struct {
 
 	OnFinal func(context.Context, *status.Operation) // called after an operation has become final; may be nil
 	Log     *slog.Logger                             // nil: slog.Default()
+
+	// Tracer records spans of requests and of the work on operations. nil: none. Requests continue the
+	// trace of their traceparent header, and an operation that of the request that submitted it.
+	Tracer trace.Tracer
 
 	// LogRequests logs every answered request at slog.LevelInfo, except successful probes.
 	// Otherwise requests are logged at slog.LevelDebug.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -45,7 +46,9 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	}
 	var obj blob.Object
 	if err == nil {
+		_, span := trace.Start(r.Context(), "store open", trace.Client)
 		obj, err = s.uploads.OpenFile(r.Context(), owner, f)
+		span.End(spanCode(err))
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -11,6 +11,7 @@ import (
 // A requestInfo holds the request's fields for log lines.
 type requestInfo struct {
 	id       string
+	trace    string    // ID of the trace; "": none
 	who      Principal // zero until authentication
 	started  string    // ID of the operation that the request submitted
 	replayed bool      // repeats a request with the same idempotency key
@@ -42,6 +43,9 @@ func (n *Node) logOf(r *http.Request) *slog.Logger {
 			args = append(args, name, v)
 		}
 	}
+	if info.trace != "" {
+		args = append(args, "trace_id", info.trace)
+	}
 	if info.started != "" {
 		args = append(args, "operation", info.started)
 	}
@@ -52,8 +56,7 @@ func (n *Node) logOf(r *http.Request) *slog.Logger {
 // are logged only if they fail, and not while engines start.
 func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	level := slog.LevelDebug
-	probe := rec.route == "/healthz" || rec.route == "/readyz" || rec.route == "/metrics"
-	if n.cfg.LogRequests && (!probe || rec.status >= 400 && !n.starting()) {
+	if n.cfg.LogRequests && (!isProbe(rec.route) || rec.status >= 400 && !n.starting()) {
 		level = slog.LevelInfo
 	}
 	if !n.log.Enabled(r.Context(), level) {
@@ -62,6 +65,11 @@ func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	route := rec.route
 	route = cmp.Or(route, "other")
 	n.logOf(r).Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", route, "status", rec.status, "bytes", rec.bytes, "duration", d)
+}
+
+// isProbe reports whether a route is requested by monitoring, every few seconds.
+func isProbe(route string) bool {
+	return route == "/healthz" || route == "/readyz" || route == "/metrics"
 }
 
 // withInfo returns the request with info in its context.

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/filewright/filewright/internal/exemplar"
 )
 
 // metrics are the metrics of one service. They have their own registry, which can also be a
@@ -21,6 +23,7 @@ type metrics struct {
 	latency  *prometheus.HistogramVec
 	sent     prometheus.Counter
 	uploaded prometheus.Counter
+	traced   bool
 }
 
 // newMetrics returns the metrics of a service and registers additional collectors.
@@ -32,6 +35,7 @@ func newMetrics(cfg *Config, more []prometheus.Collector) (*metrics, error) {
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "filewright_http_request_seconds", Help: "Duration of requests by route, including bodies.",
 			Buckets: []float64{.001, .005, .025, .1, .5, 2, 10, 60, 600}}, []string{"route"}),
 		sent:     prometheus.NewCounter(prometheus.CounterOpts{Name: "filewright_http_sent_bytes_total", Help: "Bytes of response bodies."}),
+		traced:   cfg.Tracer != nil,
 		uploaded: prometheus.NewCounter(prometheus.CounterOpts{Name: "filewright_uploaded_bytes_total", Help: "Bytes of uploaded parts."}),
 	}
 	engineUp := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_engine_available", Help: "1 if the engine is available, else 0."}, []string{"engine", "version"})
@@ -63,15 +67,17 @@ func newMetrics(cfg *Config, more []prometheus.Collector) (*metrics, error) {
 	return m, nil
 }
 
+// handler returns the handler of /metrics. Only the format of OpenMetrics has exemplars.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, m.runtime}, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, m.runtime}, promhttp.HandlerOpts{EnableOpenMetrics: m.traced})
 }
 
-func (m *metrics) request(r *http.Request, rec *recorder, d time.Duration) {
+// request records a request; parent is the traceparent of its span, or "".
+func (m *metrics) request(r *http.Request, rec *recorder, d time.Duration, parent string) {
 	route := rec.route
 	route = cmp.Or(route, "other")
 	m.requests.WithLabelValues(route, knownMethod(r.Method), strconv.Itoa(rec.status)).Inc()
-	m.latency.WithLabelValues(route).Observe(d.Seconds())
+	exemplar.Observe(m.latency.WithLabelValues(route), d, parent)
 	m.sent.Add(float64(rec.bytes))
 }
 

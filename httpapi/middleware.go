@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/filewright/filewright/trace"
 )
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
@@ -46,6 +48,10 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 	w.Header().Set("X-Request-Id", id)
 	info.id = id
 	r = withInfo(r, info)
+	var span *trace.Span
+	if n.cfg.Tracer != nil && !isProbe(r.URL.Path) {
+		r, span = n.startSpan(r, info)
+	}
 	slowest := pace{max(0, float64(n.cfg.Limits.MinRate)), n.cfg.Limits.Stall}
 	rc := http.NewResponseController(w)
 	out := &pacedWriter{ResponseWriter: w, rc: rc, credit: credit{slowest, slowest.stall}}
@@ -69,8 +75,9 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 			n.fail(rec, r, fmt.Errorf("panic: %v", p))
 		}
 		took := time.Since(start)
-		n.metrics.request(r, rec, took)
+		n.metrics.request(r, rec, took, span.Traceparent())
 		n.logRequest(r, rec, took)
+		endSpan(span, r, rec)
 	}()
 	if len(r.TransferEncoding) > 0 {
 		// net/http uses Transfer-Encoding and drops a Content-Length beside it before any handler
@@ -86,6 +93,47 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 		return
 	}
 	n.router.ServeHTTP(rec, r)
+}
+
+// spanCode returns the error code for a span, "" for success.
+func spanCode(err error) string {
+	if err == nil {
+		return ""
+	}
+	return asProblem(err).Slug
+}
+
+// startSpan starts the span of a request. It continues the trace of the traceparent header.
+func (n *Node) startSpan(r *http.Request, info *requestInfo) (*http.Request, *trace.Span) {
+	parent := r.Header.Get("Traceparent")
+	if !trace.Valid(parent) {
+		parent = ""
+	}
+	ctx, span := trace.Root(r.Context(), n.cfg.Tracer, parent, knownMethod(r.Method), trace.Server, time.Time{})
+	info.trace = trace.ID(span.Traceparent())
+	return r.WithContext(ctx), span
+}
+
+// endSpan ends the span of a request. Only failures of the service are failures of the span.
+func endSpan(span *trace.Span, r *http.Request, rec *recorder) {
+	if span == nil {
+		return
+	}
+	method, route := knownMethod(r.Method), cmp.Or(rec.route, "other") // not the path, which can contain a name or a signature
+	span.Rename(method + " " + route)
+	span.String("http.request.method", method)
+	span.String("http.route", route)
+	span.Int("http.response.status_code", int64(rec.status))
+	span.Int("http.response.body.size", rec.bytes)
+	span.String("filewright.request", requestID(r))
+	if id := infoOf(r).started; id != "" {
+		span.String("filewright.operation", id)
+	}
+	code := ""
+	if rec.status >= 500 {
+		code = strconv.Itoa(rec.status)
+	}
+	span.End(code)
 }
 
 // cors answers preflight requests and adds the CORS headers to other responses. It reports whether

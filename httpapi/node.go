@@ -104,7 +104,7 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 			WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
 			Retention:    cfg.Retention.Operations,
 			Exclusive:    !cfg.Shared, Lease: cfg.Lease, Node: cfg.Node,
-			OnFinal: cfg.OnFinal,
+			OnFinal: cfg.OnFinal, Tracer: cfg.Tracer,
 		},
 		TempDir: cfg.TempDir, MaxOutput: cfg.Limits.Output, MaxStepFiles: cfg.Limits.StepFiles, Drain: cfg.Limits.Drain, Sweep: cfg.Retention.Sweep, Log: cfg.Log,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/worker"
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -92,7 +93,19 @@ func (s *Service) Check(action, fileName string, parameters map[string]any) erro
 	return err
 }
 
-func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []byte) (*status.Operation, error) {
+func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []byte) (op *status.Operation, err error) {
+	ctx, span := trace.Start(r.Context(), "submit", trace.Internal)
+	if span != nil {
+		r = r.WithContext(ctx)
+		defer func() {
+			if err == nil {
+				span.String("filewright.operation", op.ID)
+				span.String("filewright.action", op.Action)
+				span.Int("filewright.items", int64(len(op.Items)))
+			}
+			span.End(spanCode(err))
+		}()
+	}
 	who := principal(r)
 	if idem != "" {
 		// Check for a repeated request before looking up the files: they may have expired since.
@@ -134,9 +147,9 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	for i, f := range files {
 		formats[i] = format.Parse(f.Name)
 	}
-	op := &status.Operation{
+	op = &status.Operation{
 		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,
-		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID},
+		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID, Trace: span.Traceparent()},
 	}
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(canonical(body))

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -227,9 +228,12 @@ func (s *Service) putPart(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Content-Encoding is not supported; send the bytes of the file unencoded"))
 		return
 	}
-	etag, err := s.uploads.PutPart(r.Context(), r.Method, r.URL, r.Body, upload.PutOptions{
+	ctx, span := trace.Start(r.Context(), "store put", trace.Client)
+	span.Int("filewright.bytes", r.ContentLength)
+	etag, err := s.uploads.PutPart(ctx, r.Method, r.URL, r.Body, upload.PutOptions{
 		Size: r.ContentLength, ContentMD5: r.Header.Get("Content-MD5"),
 	})
+	span.End(spanCode(err))
 	if err != nil {
 		// The rest of the body is not worth reading.
 		w.Header().Set("Connection", "close")
@@ -261,7 +265,9 @@ func (s *Service) completeUpload(w http.ResponseWriter, r *http.Request) {
 	for i, p := range req.Parts {
 		parts[i] = blob.Part{Number: p.PartNumber, ETag: p.ETag}
 	}
-	f, again, err := s.uploads.Complete(r.Context(), principal(r).Account, req.FileKey, req.ObjectName, req.UploadID, parts)
+	ctx, span := trace.Start(r.Context(), "store complete", trace.Client)
+	f, again, err := s.uploads.Complete(ctx, principal(r).Account, req.FileKey, req.ObjectName, req.UploadID, parts)
+	span.End(spanCode(err))
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -95,10 +95,11 @@ type Operation struct {
 	Finished time.Time // zero until final
 }
 
-// An Origin names the request that submitted an operation. Both names may be empty.
+// An Origin names the request that submitted an operation. All fields may be empty.
 type Origin struct {
 	Request string // ID of the request
 	Key     string // ID of the credential, not the credential
+	Trace   string // traceparent of the span that submitted it; see package trace
 }
 
 // Clone returns a deep copy of op.

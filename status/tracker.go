@@ -19,6 +19,7 @@ import (
 
 	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/steady"
+	"github.com/filewright/filewright/trace"
 )
 
 // ErrQueueFull reports that too many items are queued; see [Config.MaxQueued]. The
@@ -128,6 +129,9 @@ type Config struct {
 	// because the claim was lost, the operation was cancelled or the attempt failed
 	// after all.
 	Discard func(ctx context.Context, results []File)
+
+	// Tracer records spans of the time in the queue and of attempts. nil: none.
+	Tracer trace.Tracer
 
 	Log *slog.Logger // nil discards
 }
@@ -405,7 +409,60 @@ func (t *Tracker) discard(ctx context.Context, id string, results []File) {
 
 // logOf returns a logger for lines about an item.
 func (t *Tracker) logOf(c *Claim) *slog.Logger {
-	return t.cfg.Log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "account", c.Op.Owner, "key", c.Op.Origin.Key)
+	log := t.cfg.Log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "account", c.Op.Owner, "key", c.Op.Origin.Key)
+	if id := trace.ID(c.Op.Origin.Trace); id != "" {
+		log = log.With("trace_id", id)
+	}
+	return log
+}
+
+// startSpan starts the span of an attempt. The time in the queue gets a span of its own, if its
+// start is known: that of the first items, or of an item that was tried before.
+func (t *Tracker) startSpan(ctx context.Context, c *Claim) (context.Context, *trace.Span) {
+	if t.cfg.Tracer == nil {
+		return ctx, nil
+	}
+	var since time.Time
+	if n := len(c.Item.Attempts); n > 0 {
+		since = c.Item.Attempts[n-1].Ended
+	} else if c.Op.StepOf(c.Index) == 0 {
+		since = c.Op.Created
+	}
+	known := !since.IsZero() && !since.After(time.Now())
+	if known && c.Op.Origin.Trace != "" {
+		_, wait := trace.Root(ctx, t.cfg.Tracer, c.Op.Origin.Trace, "queue", trace.Internal, since)
+		wait.Int("filewright.item", int64(c.Index))
+		wait.String("filewright.queue", c.Item.Queue)
+		wait.End("")
+	}
+	ctx, span := trace.Root(ctx, t.cfg.Tracer, c.Op.Origin.Trace, "attempt", trace.Consumer, time.Time{})
+	span.String("filewright.operation", c.Operation)
+	span.Int("filewright.item", int64(c.Index))
+	span.String("filewright.action", c.Op.ActionOf(c.Index))
+	span.String("filewright.queue", c.Item.Queue)
+	span.Int("filewright.attempt", int64(c.Item.Attempt))
+	span.Bool("filewright.rescued", c.Rescued)
+	if known {
+		span.Int("filewright.queue_ms", time.Since(since).Milliseconds())
+	}
+	return ctx, span
+}
+
+// endSpan ends the span of an attempt with its outcome.
+func endSpan(span *trace.Span, o Outcome) {
+	if span == nil {
+		return
+	}
+	code := o.Waiting
+	switch {
+	case o.Error != nil:
+		code = o.Error.Code
+	case o.Release:
+		code = cmp.Or(code, "interrupted")
+	}
+	span.String("filewright.engine", o.Engine)
+	span.Bool("filewright.retry", o.Retry || o.Release)
+	span.End(code)
 }
 
 func (t *Tracker) recovered(msg, id string) {
@@ -616,7 +673,9 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	t.gauge.started(c.Op.Owner)
 	t.hub.changed(c.Op, true)
 
+	ctx, span := t.startSpan(ctx, c)
 	var o Outcome
+	defer func() { endSpan(span, o) }()
 	switch {
 	case c.Op.Cancelled: // Finish will report it
 	case c.Item.Attempt > t.cfg.MaxAttempts:
@@ -625,6 +684,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 		o.Error = &Error{CodeInternal, "the server was restarted too often while the file was processed"}
 	default:
 		c.Alone = c.Item.suspected() && t.gate.isolate(ctx)
+		span.Bool("filewright.alone", c.Alone)
 		switch {
 		case c.Alone || !c.Item.suspected():
 			o = t.handle(ctx, a, c)
@@ -635,7 +695,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 		}
 	}
 	o.Node = t.cfg.Node
-	return t.finish(plain, a, c, o)
+	return t.finish(context.WithoutCancel(ctx), a, c, o)
 }
 
 // handle runs the handler and returns the outcome of the attempt.

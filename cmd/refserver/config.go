@@ -46,6 +46,7 @@ type serverConfig struct {
 	debugLn    string // address for profiles; "": none
 	engines    engineConfig
 	cluster    clusterConfig
+	tracing    tracingConfig
 	dashboard  bool
 	mcp        bool
 	gotenberg  gotenbergConfig
@@ -70,6 +71,7 @@ func (s *serverConfig) register(fs *flagSet) {
 	fs.section("Webhooks", s.webhooks.register)
 	fs.section("URLs", s.urls.register)
 	fs.section("Logs, metrics and profiles", s.registerMonitoring)
+	fs.section("Traces", s.tracing.register)
 	fs.section("Cluster", s.cluster.register)
 	s.engines.register(fs)
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/webhook"
+	"github.com/filewright/filewright/trace/otlp"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -222,6 +223,7 @@ type app struct {
 	workers    *prometheus.GaugeVec // the metric of cluster
 	lock       *os.File             // lock of the data directory, if the database is elsewhere
 	dataDir    string
+	tracer     *otlp.Tracer // nil: no traces
 	log        *slog.Logger
 }
 
@@ -242,6 +244,12 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 		return nil, err
 	}
 	api := cfg.api
+	if a.tracer, err = cfg.tracing.newTracer(api.Node, log); err != nil {
+		return nil, err
+	}
+	if a.tracer != nil {
+		api.Tracer = a.tracer
+	}
 	if cfg.cluster.url == "" {
 		a.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true, Log: log})
 	} else {
@@ -322,7 +330,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	if a.signIn, err = cfg.login.signIn(api.Secrets, a.log); err != nil {
 		return err
 	}
-	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, a.log); err != nil {
+	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, &api, func() *httpapi.Service { return a.service }, a.log); err != nil {
 		return err
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
@@ -498,6 +506,7 @@ func (b bucketSeconds) Observe(method string, status int, took time.Duration) {
 }
 
 func (a *app) close() {
+	a.closeTracer()
 	if a.set != nil {
 		a.set.Close()
 	}

@@ -48,6 +48,6 @@ func (a *app) newDeliveries(cfg *serverConfig, api *httpapi.Config) (*remote.Del
 	}
 	return remote.NewDeliveries(remote.DeliveryConfig{
 		Store: a.db.Transfers(), Secrets: api.Secrets, Allow: cfg.urls.allow, Total: cfg.urls.time, Retention: keep,
-		Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Log: a.log,
+		Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Tracer: api.Tracer, Log: a.log,
 	})
 }

@@ -49,12 +49,12 @@ func parseNetworks(v string) (list []netip.Prefix, err error) {
 
 // newWebhooks returns the sender of webhooks, or nil if this server sends none. service is called
 // later, when the service exists.
-func (c *webhookConfig) newWebhooks(db *sqlstore.DB, cl *clusterConfig, secrets [][]byte, service func() *httpapi.Service, log *slog.Logger) (*webhook.Webhooks, error) {
+func (c *webhookConfig) newWebhooks(db *sqlstore.DB, cl *clusterConfig, api *httpapi.Config, service func() *httpapi.Service, log *slog.Logger) (*webhook.Webhooks, error) {
 	if !c.send {
 		return nil, nil
 	}
 	return webhook.New(webhook.Config{
-		Store: db.Webhooks(), Secrets: secrets, Allow: c.allow, Retention: c.ttl, Exclusive: cl.url == "", Log: log,
+		Store: db.Webhooks(), Secrets: api.Secrets, Tracer: api.Tracer, Allow: c.allow, Retention: c.ttl, Exclusive: cl.url == "", Log: log,
 		Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 			return service().Notification(e.Type, e.Time, e.Operation)
 		},

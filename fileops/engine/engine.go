@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/worktime"
+	"github.com/filewright/filewright/trace"
 )
 
 // A Program is an external program that exists and answered [Find].
@@ -163,6 +164,7 @@ type Process struct {
 	forget func()               // releases the process id; nil if end does that
 	mark   mark
 	stderr *tail
+	span   *trace.Span
 	lines  *lines
 	unhook func() bool
 	once   sync.Once
@@ -189,7 +191,11 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 
 func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 	proc := p.process(ctx, c, m)
+	_, proc.span = trace.Start(ctx, "engine run", trace.Internal)
+	proc.span.String("filewright.program", p.Name)
+	proc.span.String("filewright.version", p.Version)
 	if err := p.launch(c, proc); err != nil {
+		proc.span.End("engine_unavailable")
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	proc.counts = worktime.Count(ctx, proc.Work())
@@ -459,8 +465,20 @@ func (p *Process) Wait() error {
 			p.lines.flush()
 		}
 		p.err = p.result(err)
+		p.span.End(p.spanCode())
 	})
 	return p.err
+}
+
+// spanCode returns the error code for the span of a process that has ended.
+func (p *Process) spanCode() string {
+	switch {
+	case p.err == nil:
+		return ""
+	case p.ctx.Err() != nil:
+		return "stopped"
+	}
+	return "engine_failed"
 }
 
 // total returns the processor time of a process that has ended and of the children that

@@ -42,6 +42,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/internal/worktime"
+	"github.com/filewright/filewright/trace"
 )
 
 // Options configure [New]. The zero value is usable.
@@ -382,11 +383,24 @@ func keyOf(s fileops.Spec) string {
 }
 
 func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) error {
+	ctx, span := trace.Start(ctx, "isolated run", trace.Internal)
+	span.String("filewright.action", action)
+	err := p.runTraced(ctx, span, key, action, job)
+	code := ""
+	if err != nil {
+		code = fileops.Code(err)
+	}
+	span.End(code)
+	return err
+}
+
+func (p *Pool) runTraced(ctx context.Context, span *trace.Span, key, action string, job *fileops.Job) error {
 	owner := job.Owner()
 	if p.opts.Files <= 1 {
 		owner = ""
 	}
 	if w := p.again(owner); w != nil {
+		span.Bool("filewright.reused", true)
 		err := p.runIn(ctx, w, owner, key, action, job)
 		var died *ended
 		if !errors.As(err, &died) {

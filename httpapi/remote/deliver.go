@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/transfer"
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -58,6 +59,10 @@ type DeliveryConfig struct {
 	// once. Otherwise they continue when no process has renewed its claim for Lease (0: 30 seconds).
 	Exclusive bool
 	Lease     time.Duration
+
+	// Tracer records a span for each attempt, in the trace of the operation; requests then have its
+	// traceparent. nil: none.
+	Tracer trace.Tracer
 
 	Log *slog.Logger // nil discards
 }
@@ -278,6 +283,7 @@ func (d *Deliveries) Deliveries(ctx context.Context, operations []string) (map[s
 // A progress is the public part of the deliveries of an operation.
 type progress struct {
 	Files []*delivery `json:"files,omitempty"` // empty: the operation was not final
+	Trace string      `json:"trace,omitempty"` // status.Origin.Trace of the operation
 }
 
 // A delivery is that of one result.
@@ -346,7 +352,7 @@ func (d *Deliveries) Handle(ctx context.Context, t *transfer.Transfer, save func
 		case err != nil || !op.State.Final():
 		default:
 			d.forget(t.ID)
-			p.Files = filesOf(op.Shown())
+			p.Files, p.Trace = filesOf(op.Shown()), op.Origin.Trace
 			if len(p.Files) == 0 { // everything failed
 				return transfer.Result{Finished: true}
 			}
@@ -369,7 +375,7 @@ func (d *Deliveries) Handle(ctx context.Context, t *transfer.Transfer, save func
 		if !f.Ended.IsZero() || f.Next.After(d.cfg.Store.Now()) {
 			continue
 		}
-		d.attempt(ctx, t, f, targets)
+		d.attempt(ctx, t, f, targets, p.Trace)
 		if ctx.Err() != nil {
 			return transfer.Result{}
 		}
@@ -441,7 +447,7 @@ func gone(err error) bool {
 func (f *delivery) end(at time.Time, why *failure) { f.Ended, f.Failure, f.Next = at, why, time.Time{} }
 
 // attempt makes one attempt at a delivery.
-func (d *Deliveries) attempt(ctx context.Context, t *transfer.Transfer, f *delivery, targets []httpapi.DeliveryTarget) {
+func (d *Deliveries) attempt(ctx context.Context, t *transfer.Transfer, f *delivery, targets []httpapi.DeliveryTarget, parent string) {
 	target := targets[0]
 	if !forAll(targets) {
 		if f.N > len(targets) {
@@ -451,7 +457,7 @@ func (d *Deliveries) attempt(ctx context.Context, t *transfer.Transfer, f *deliv
 		target = targets[f.N-1]
 	}
 	f.Attempts++
-	err := d.put(ctx, t.Owner, f, target)
+	err := d.traced(ctx, t, f, target, parent)
 	if ctx.Err() != nil {
 		return
 	}
@@ -486,6 +492,28 @@ const (
 // request and closes the connection meanwhile would otherwise look unreachable.
 const largeBody = 1 << 20
 
+// traced sends a result in a span of the trace of its operation.
+func (d *Deliveries) traced(ctx context.Context, t *transfer.Transfer, f *delivery, target httpapi.DeliveryTarget, parent string) error {
+	if d.cfg.Tracer == nil || parent == "" {
+		return d.put(ctx, t.Owner, f, target)
+	}
+	ctx, span := trace.Root(ctx, d.cfg.Tracer, parent, "delivery", trace.Client, time.Time{})
+	err := d.put(ctx, t.Owner, f, target)
+	span.String("filewright.operation", t.ID)
+	span.Int("filewright.result", int64(f.N))
+	span.Int("filewright.attempt", int64(f.Attempts))
+	code := ""
+	if err != nil {
+		code = "internal_error"
+		var why *failure
+		if errors.As(err, &why) {
+			code = why.Code
+		}
+	}
+	span.End(code)
+	return err
+}
+
 // put sends a result.
 func (d *Deliveries) put(ctx context.Context, owner string, f *delivery, target httpapi.DeliveryTarget) error {
 	rec, obj, err := d.svc.Uploads().Open(ctx, owner, f.Key)
@@ -519,6 +547,9 @@ func (d *Deliveries) put(ctx context.Context, owner string, f *delivery, target 
 	req.ContentLength, req.URL.Fragment = rec.Size, ""
 	req.Header.Set("Content-Type", f.Type)
 	req.Header.Set("User-Agent", "Filewright-Delivery")
+	if parent := trace.Of(ctx).Traceparent(); parent != "" {
+		req.Header.Set("Traceparent", parent)
+	}
 	setHeaders(req.Header, target.Headers)
 	if rec.Size >= largeBody {
 		req.Header.Set("Expect", "100-continue")

@@ -172,19 +172,20 @@ func wants(events, kind string) bool {
 // deliveries collects rows so that a few statements write them all.
 type deliveries struct {
 	operation, account string
+	trace              any
 	now                int64
 	args               []any
 	n                  int
 }
 
 func newDeliveries(op *status.Operation, now time.Time) *deliveries {
-	return &deliveries{operation: op.ID, account: op.Owner, now: millis(now)}
+	return &deliveries{operation: op.ID, account: op.Owner, trace: textOrNull(op.Origin.Trace), now: millis(now)}
 }
 
-const deliveryColumns, deliveryValues = `id, endpoint, account, type, operation, created_ms, state, attempts, step, token, claimed, manual, due_ms, event`, 14
+const deliveryColumns, deliveryValues = `id, endpoint, account, type, operation, created_ms, state, attempts, step, token, claimed, manual, due_ms, event, trace`, 15
 
 func (d *deliveries) add(ctx context.Context, t tx, endpoint, kind, data string) error {
-	d.args = append(d.args, newDeliveryID(), endpoint, d.account, kind, d.operation, d.now, webhook.Pending, 0, 0, 0, 0, 0, d.now, data)
+	d.args = append(d.args, newDeliveryID(), endpoint, d.account, kind, d.operation, d.now, webhook.Pending, 0, 0, 0, 0, 0, d.now, data, d.trace)
 	d.n++
 	if len(d.args) >= 50*deliveryValues {
 		return d.flush(ctx, t)

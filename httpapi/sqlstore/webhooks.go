@@ -160,7 +160,7 @@ func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body
 		now := millis(s.db.engine.now())
 		d.Created, d.Next, d.Payload = timeOf(now), timeOf(now), body(d.ID)
 		_, err := t.exec(ctx, `INSERT INTO webhook_deliveries (`+deliveryColumns+`, body) VALUES `+values(1, deliveryValues+1),
-			d.ID, endpoint, account, kind, "", now, webhook.Pending, 0, 0, 0, 0, 1, now, sql.NullString{}, d.Payload)
+			d.ID, endpoint, account, kind, "", now, webhook.Pending, 0, 0, 0, 0, 1, now, sql.NullString{}, sql.NullString{}, d.Payload)
 		return err
 	})
 	if err != nil {
@@ -382,15 +382,15 @@ func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time
 		}
 		for _, id := range ids {
 			o := &webhook.ClaimedDelivery{Webhook: w}
-			var event sql.NullString
+			var event, traced sql.NullString
 			d, err := scanDelivery(t.row(ctx, `UPDATE webhook_deliveries AS d SET token = token + 1, claimed = 1, due_ms = $2
-				WHERE id = $1 RETURNING `+strings.ReplaceAll(deliveryList, "d.", "")+`, body, token, step, manual, event`,
-				id, millis(now.Add(lease))), &o.Payload, &o.Token, &o.Step, (*flag)(&o.Manual), &event)
+				WHERE id = $1 RETURNING `+strings.ReplaceAll(deliveryList, "d.", "")+`, body, token, step, manual, event, trace`,
+				id, millis(now.Add(lease))), &o.Payload, &o.Token, &o.Step, (*flag)(&o.Manual), &event, &traced)
 			if err != nil {
 				return err
 			}
 			d.Payload = o.Payload
-			o.Delivery = *d
+			o.Delivery, o.Trace = *d, traced.String
 			if event.Valid {
 				if o.Event, err = decodeEvent(event.String); err != nil {
 					return fmt.Errorf("delivery %s: %w", id, err)

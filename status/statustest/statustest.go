@@ -275,7 +275,7 @@ func createReadBack(t *testing.T, s *suite) {
 	op.Args = []byte("{\"password\":\"\x00\xff\"}")
 	op.Notes = map[string]string{"ticket": "42", "": "ü"}
 	op.IdempotencyKey, op.Fingerprint = "key", "print"
-	op.Origin = status.Origin{Request: "request", Key: "credential"}
+	op.Origin = status.Origin{Request: "request", Key: "credential", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 	op.Items[0].Inputs = []status.File{
 		{Key: "a", Name: "ä.docx", ContentType: "text/plain", Size: 1 << 40, Expires: op.Created.Add(time.Hour)},
 		{Key: "b"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/trace"
 )
 
 // maxResponse is how many bytes of a response body are read and stored.
@@ -213,10 +214,10 @@ func (s *sender) release(d DueEndpoint, n int) {
 // attempt makes one attempt at a delivery and stores its result.
 func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	r := AttemptResult{FailingLimit: w.cfg.DisableAfter, FailingGap: failingGap}
-	r.Attempt, r.Body = w.send(ctx, o)
+	r.Attempt, r.Body = w.traced(ctx, o)
 	if ctx.Err() != nil && r.Attempt.Status == 0 {
 		if err := w.store.Release(context.WithoutCancel(ctx), o); err != nil {
-			w.cfg.Log.Error("webhook delivery delayed", "delivery", o.ID, "err", err)
+			w.logOf(o).Error("webhook delivery delayed", "err", err)
 		}
 		return
 	}
@@ -235,10 +236,39 @@ func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	switch {
 	case errors.Is(err, status.ErrLost): // another process has claimed it, or it was deleted
 	case err != nil:
-		w.cfg.Log.Error("cannot record a webhook delivery; it may be sent again", "delivery", o.ID, "err", err)
+		w.logOf(o).Error("cannot record a webhook delivery; it may be sent again", "err", err)
 	case disabled:
 		w.cfg.Log.Warn("webhook endpoint disabled", "endpoint", o.Endpoint, "account", o.Account)
 	}
+}
+
+// traced sends the request of a delivery in a span of the trace of its operation.
+func (w *Webhooks) traced(ctx context.Context, o *ClaimedDelivery) (Attempt, []byte) {
+	if w.cfg.Tracer == nil || o.Trace == "" {
+		return w.send(ctx, o)
+	}
+	ctx, span := trace.Root(ctx, w.cfg.Tracer, o.Trace, "webhook", trace.Client, time.Time{})
+	a, body := w.send(ctx, o)
+	span.String("filewright.operation", o.Operation)
+	span.String("filewright.delivery", o.ID)
+	span.String("filewright.event", o.Type)
+	span.Int("filewright.attempt", int64(o.Attempts+1))
+	span.Int("http.response.status_code", int64(a.Status))
+	code := ""
+	if outcome := outcomeOf(a, a.Status >= 200 && a.Status < 300); outcome != outcomeDelivered {
+		code = outcomeNames[outcome]
+	}
+	span.End(code)
+	return a, body
+}
+
+// logOf returns a logger for lines about a delivery.
+func (w *Webhooks) logOf(o *ClaimedDelivery) *slog.Logger {
+	log := w.cfg.Log.With("delivery", o.ID)
+	if id := trace.ID(o.Trace); id != "" {
+		log = log.With("trace_id", id)
+	}
+	return log
 }
 
 // send sends the request of a delivery.
@@ -248,7 +278,7 @@ func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, bod
 	defer func() { a.Took = time.Since(started) }()
 	failed := func(msg string, err error) {
 		a.Error = msg
-		w.cfg.Log.Error("cannot send a webhook", "delivery", o.ID, "err", err)
+		w.logOf(o).Error("cannot send a webhook", "err", err)
 	}
 	body = o.Payload
 	if body == nil {
@@ -272,12 +302,15 @@ func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, bod
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Filewright-Webhook")
+	if parent := trace.Of(ctx).Traceparent(); parent != "" {
+		req.Header.Set("Traceparent", parent)
+	}
 	sign(req.Header, o.ID, time.Now(), body, keys)
 	// No http.Client: it would follow redirects and keep cookies.
 	resp, err := w.client.RoundTrip(req)
 	if err != nil {
 		a.Error = w.explain(err)
-		w.cfg.Log.Debug("webhook failed", "delivery", o.ID, "endpoint", o.Endpoint, "err", err)
+		w.logOf(o).Debug("webhook failed", "endpoint", o.Endpoint, "err", err)
 		return a, body
 	}
 	defer resp.Body.Close()
@@ -295,7 +328,7 @@ func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte
 	defer func() {
 		if r := recover(); r != nil {
 			body, err = nil, errors.New("Config.Payload panicked")
-			w.cfg.Log.Error("payload of a webhook panicked", "delivery", o.ID, "panic", r)
+			w.logOf(o).Error("payload of a webhook panicked", "panic", r)
 		}
 	}()
 	if o.Event == nil {
@@ -324,7 +357,10 @@ const (
 
 var outcomeNames = [outcomes]string{"delivered", "refused", "no_answer", "blocked"}
 
-func (w *Webhooks) count(a Attempt, delivered bool) {
+func (w *Webhooks) count(a Attempt, delivered bool) { w.counts[outcomeOf(a, delivered)].Add(1) }
+
+// outcomeOf returns the outcome of an attempt.
+func outcomeOf(a Attempt, delivered bool) int {
 	outcome := outcomeNoAnswer
 	switch {
 	case delivered:
@@ -334,7 +370,7 @@ func (w *Webhooks) count(a Attempt, delivered bool) {
 	case a.Error == netguard.ErrNotPublic.Error():
 		outcome = outcomeBlocked
 	}
-	w.counts[outcome].Add(1)
+	return outcome
 }
 
 // Stats are numbers about deliveries.

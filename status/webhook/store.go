@@ -57,6 +57,7 @@ type ClaimedDelivery struct {
 	Step    int  // number of earlier attempts, without manual ones
 	Manual  bool // this attempt is manual
 	Event   *status.Operation
+	Trace   string // status.Origin.Trace of the operation; "": none
 	Webhook *StoredEndpoint
 }
 

@@ -43,6 +43,7 @@ import (
 	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/trace"
 )
 
 // Types of events. A file task is one element of files_data in the status of an
@@ -117,6 +118,10 @@ type Config struct {
 
 	Retention time.Duration // of finished deliveries, see [Sweep]; 0: 7 days, negative: for ever
 	Endpoints int           // maximum for each account; 0: 20
+
+	// Tracer records a span for each attempt at the event of an operation, and requests then have its
+	// traceparent. nil: none.
+	Tracer trace.Tracer
 
 	Log *slog.Logger // nil discards
 }

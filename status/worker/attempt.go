@@ -16,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -41,7 +42,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		err = errNoSpace{err} // whatever error the engine reports
 	}
 	if err == nil {
-		w.metrics.attempt(action, engine, "", time.Since(start))
+		w.metrics.attempt(ctx, action, engine, "", time.Since(start))
 		attrs := []slog.Attr{slog.String("engine", engine), slog.Int("results", len(results)), slog.Duration("duration", time.Since(start))}
 		if len(warnings) > 0 {
 			codes := make([]string, len(warnings))
@@ -89,7 +90,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		o.Suspect, o.Clean, o.Engine = suspect, clean, engine
 		return o
 	}
-	w.metrics.attempt(action, engine, code, time.Since(start))
+	w.metrics.attempt(ctx, action, engine, code, time.Since(start))
 	level := slog.LevelInfo // the input caused the failure
 	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
@@ -278,7 +279,9 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		}
 	}()
 	open := func(key, what string) (*fileops.File, error) {
+		_, span := trace.Start(ctx, "store open", trace.Client)
 		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, key)
+		span.End(codeOf(err))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, upload.ErrExpired):
 			return nil, &fileops.Failure{Kind: ErrInputGone, Message: what + " has expired or was deleted", Err: err}
@@ -318,8 +321,11 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		}
 	}
 	engine = action.Spec().Engine
-	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
+	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) (err error) {
 		path, _ := f.Path()
+		ctx, span := trace.Start(ctx, "store put", trace.Client)
+		span.Int("filewright.bytes", f.Size())
+		defer func() { span.End(codeOf(err)) }()
 		rec, err := w.uploads.Add(ctx, upload.File{
 			Key: w.results.of(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
@@ -400,6 +406,21 @@ func (w *Worker) logOf(c *status.Claim) *slog.Logger {
 	for i, f := range c.Item.Inputs {
 		files[i] = f.Key
 	}
-	return w.log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "action", c.Op.ActionOf(c.Index),
+	log := w.log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "action", c.Op.ActionOf(c.Index),
 		"account", c.Op.Owner, "key", c.Op.Origin.Key, "files", files)
+	if id := trace.ID(c.Op.Origin.Trace); id != "" {
+		log = log.With("trace_id", id)
+	}
+	return log
+}
+
+// codeOf returns the error code of a span, "" for success.
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	if reason := waitReason(err); reason != "" {
+		return reason
+	}
+	return Code(err)
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/filewright/filewright/internal/exemplar"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/trace"
 )
 
 // metrics count the attempts at items.
@@ -72,9 +74,9 @@ func (m *metrics) collectors(w *Worker) []prometheus.Collector {
 		}))
 }
 
-// attempt records one attempt; code is that of its failure, or empty.
-func (m *metrics) attempt(action, engine, code string, d time.Duration) {
-	m.items.WithLabelValues(action, engine).Observe(d.Seconds())
+// attempt records one attempt, which has the span of ctx; code is that of its failure, or empty.
+func (m *metrics) attempt(ctx context.Context, action, engine, code string, d time.Duration) {
+	exemplar.Observe(m.items.WithLabelValues(action, engine), d, trace.Of(ctx).Traceparent())
 	if code != "" {
 		m.failures.WithLabelValues(action, engine, code).Inc()
 	}
