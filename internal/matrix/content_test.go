@@ -334,6 +334,8 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		if c.Action == "attach" {
 			return trial{value: "other.txt"}
 		}
+	case "facturx_version":
+		return trial{value: "1.0"}
 	case "media_type":
 		return trial{value: "text/xml"}
 	case "selector":
@@ -560,6 +562,11 @@ func stamp() *fileops.File {
 	return fileops.Bytes("stamp.png", b.Bytes())
 }
 
+// invoice is the start of an invoice of the profile EN 16931 of Factur-X.
+const invoice = `<a:CrossIndustryInvoice xmlns:a="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"><a:ExchangedDocumentContext>` +
+	`<a:GuidelineSpecifiedDocumentContextParameter><a:ID>urn:cen.eu:en16931:2017</a:ID></a:GuidelineSpecifiedDocumentContextParameter>` +
+	`</a:ExchangedDocumentContext></a:CrossIndustryInvoice>`
+
 // required returns arguments for the required parameters of s that do not select the result.
 func required(s fileops.Schema) fileops.Args {
 	args := make(fileops.Args)
@@ -579,7 +586,7 @@ func required(s fileops.Schema) fileops.Args {
 		case "outline":
 			args[p.Name] = "1 First\n  1 Below\n"
 		case "file_key":
-			args[p.Name] = fileops.Bytes("note.txt", []byte("a note"))
+			args[p.Name] = fileops.Bytes("invoice.xml", []byte(invoice))
 		default:
 			if len(p.Enum) > 0 {
 				args[p.Name] = p.Enum[0]
