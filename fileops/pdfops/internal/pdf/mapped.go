@@ -373,6 +373,7 @@ func ParseMapped(ctx context.Context, m *Mapping, mostPages int) (*Document, err
 	if err != nil {
 		return nil, err
 	}
+	d.markCut(m.data)
 	d, err = d.complete(mostPages)
 	if d != nil {
 		d.Files = []*Mapping{m}

@@ -56,30 +56,37 @@ func TestMapped(t *testing.T) {
 	direct := stream(fmt.Sprintf("/Length %d", len(long)), long)
 	for name, c := range map[string]struct {
 		file  []byte
-		inMap int // streams that stay in the file
+		inMap int  // streams that stay in the file
+		cut   bool // a stream is longer than its Length
 	}{
-		"direct":          {fileOf("1.7", direct), 1},
-		"several":         {fileOf("1.7", direct, stream("/Length 3", "abc"), direct), 2},
-		"indirect":        {fileOf("1.7", stream("/Length LEN", long), fmt.Sprint(len(long))), 1},
-		"indirect before": {fileOf("1.7", fmt.Sprint(len(long)), stream("/Length 4 0 R", long)), 0},
-		"indirect wrong":  {fileOf("1.7", stream("/Length LEN", long), "17"), 0},
-		"wrong":           {fileOf("1.7", stream("/Length 5000", long)), 0},
-		"missing":         {fileOf("1.7", stream("", long)), 0},
-		"two lengths":     {fileOf("1.7", stream(fmt.Sprintf("/DecodeParms<</Length 8>>/Length %d", len(long)), long)), 0},
-		"font":            {fileOf("1.7", stream(fmt.Sprintf("/Length1 77/Length2 88/Length %d/Length3 0", len(long)), long)), 1},
-		"lines":           {fileOf("1.7", fmt.Sprintf("<</A(x)/Length\n%d >>stream\r\n%s\r\nendstream", len(long), long)), 1},
-		"comment":         {fileOf("1.7", stream(fmt.Sprintf("%%/Length 3\n/Length %d", len(long)), long)), 0},
-		"version":         {fileOf("1.9", direct), 1},
+		"direct":          {fileOf("1.7", direct), 1, false},
+		"several":         {fileOf("1.7", direct, stream("/Length 3", "abc"), direct), 2, false},
+		"indirect":        {fileOf("1.7", stream("/Length LEN", long), fmt.Sprint(len(long))), 1, false},
+		"indirect before": {fileOf("1.7", fmt.Sprint(len(long)), stream("/Length 4 0 R", long)), 0, false},
+		"indirect wrong":  {fileOf("1.7", stream("/Length LEN", long), "17"), 0, true},
+		"wrong":           {fileOf("1.7", stream("/Length 5000", long)), 0, true},
+		"missing":         {fileOf("1.7", stream("", long)), 0, false},
+		"two lengths":     {fileOf("1.7", stream(fmt.Sprintf("/DecodeParms<</Length 8>>/Length %d", len(long)), long)), 0, false},
+		"font":            {fileOf("1.7", stream(fmt.Sprintf("/Length1 77/Length2 88/Length %d/Length3 0", len(long)), long)), 1, false},
+		"lines":           {fileOf("1.7", fmt.Sprintf("<</A(x)/Length\n%d >>stream\r\n%s\r\nendstream", len(long), long)), 1, false},
+		"comment":         {fileOf("1.7", stream(fmt.Sprintf("%%/Length 3\n/Length %d", len(long)), long)), 0, false},
+		"version":         {fileOf("1.9", direct), 1, false},
 		// What looks like a stream is the content of a stream.
-		"nested":       {fileOf("1.7", stream(fmt.Sprintf("/Length %d", len(direct)+8), "1 0 obj\n"+direct)), 1},
-		"nested wrong": {fileOf("1.7", stream("/Length 3", "1 0 obj\n"+direct+"\nendobj"), direct), 1},
+		"nested":       {fileOf("1.7", stream(fmt.Sprintf("/Length %d", len(direct)+8), "1 0 obj\n"+direct)), 1, false},
+		"nested wrong": {fileOf("1.7", stream("/Length 3", "1 0 obj\n"+direct+"\nendobj"), direct), 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mapBytes(t, c.file)
+			check := func(err error) {
+				t.Helper()
+				if errors.Is(err, ErrIncomplete) != c.cut || err != nil && !c.cut {
+					t.Fatalf("error %v, a stream is cut: %v", err, c.cut)
+				}
+			}
 			got, err := ParseMapped(t.Context(), m, 10)
-			systest.NoError(t, err)
+			check(err)
 			want, err := ParseComplete(t.Context(), c.file, 10)
-			systest.NoError(t, err)
+			check(err)
 			var a, b bytes.Buffer
 			systest.NoError(t, got.Write(&a, true, nil))
 			systest.NoError(t, want.Write(&b, true, nil))
