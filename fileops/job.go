@@ -63,6 +63,16 @@ func (j *Job) Dir() (string, error) {
 	return j.sub("work")
 }
 
+// TempDir creates a directory in the one that [Job.Dir] returns. For pattern, see [os.MkdirTemp]. The
+// end of the run removes it; the caller may remove it earlier.
+func (j *Job) TempDir(pattern string) (string, error) {
+	dir, err := j.Dir()
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, pattern)
+}
+
 // sub returns a directory below the root of the scratch space: "in" for inputs, which
 // engines only need to read, "work" for everything else.
 func (j *Job) sub(name string) (string, error) {

@@ -173,11 +173,7 @@ func (e *Engine) unpack(ctx context.Context, job *fileops.Job) (*os.File, error)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := job.Dir()
-	if err != nil {
-		return nil, err
-	}
-	work, err := os.MkdirTemp(dir, "book-")
+	work, err := job.TempDir("book-")
 	if err != nil {
 		return nil, err
 	}

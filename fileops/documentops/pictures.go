@@ -47,11 +47,8 @@ const (
 // recode encodes the pictures of a document again. needs may be nil. With rename
 // a picture may change its format.
 func recode(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level, needs needs, rename bool) error {
-	dir, err := job.Dir()
+	dir, err := job.TempDir("pictures-")
 	if err != nil {
-		return err
-	}
-	if dir, err = os.MkdirTemp(dir, "pictures-"); err != nil {
 		return err
 	}
 	var work []*entry

@@ -60,11 +60,7 @@ func (e *Engine) turnJPEG(ctx context.Context, job *fileops.Job, src source, h h
 	if err != nil {
 		return nil, err
 	}
-	dir, err := job.Dir()
-	if err != nil {
-		return nil, err
-	}
-	work, err := os.MkdirTemp(dir, "turned-")
+	work, err := job.TempDir("turned-")
 	if err != nil {
 		return nil, err
 	}

@@ -90,12 +90,18 @@ func (t Tools) archive(ctx context.Context, job *fileops.Job) error {
 	pdfa.Claim(d, want)
 	d.Version = map[int]string{1: "1.4"}[want.Part]
 	d.Version = cmp.Or(d.Version, "1.7")
+	return t.writeCompared(ctx, job, d, want.Part == 1, before, len(pages))
+}
+
+// writeCompared writes the result d, whose pages must look like those of the file before. For classic, see
+// [pdf.Document.Write].
+func (t Tools) writeCompared(ctx context.Context, job *fileops.Job, d *pdf.Document, classic bool, before []byte, pages int) error {
 	var after bytes.Buffer
-	if err := d.Write(&after, want.Part == 1, nil); err != nil {
+	if err := d.Write(&after, classic, nil); err != nil {
 		return err
 	}
 	job.Progress(0.8)
-	if err := t.comparePages(ctx, job, before, after.Bytes(), len(pages)); err != nil {
+	if err := t.comparePages(ctx, job, before, after.Bytes(), pages); err != nil {
 		return err
 	}
 	if err := warnSigned(job); err != nil {

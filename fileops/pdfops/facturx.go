@@ -159,16 +159,5 @@ func (t Tools) attachInvoice(ctx context.Context, job *fileops.Job, d *pdf.Docum
 		Type: strings.ToUpper(job.Params.Get("facturx_document")), File: p.name, Version: job.Params.Get("facturx_version"), Level: p.level,
 	})
 	d.Version = "1.7"
-	var after bytes.Buffer
-	if err := d.Write(&after, false, nil); err != nil {
-		return err
-	}
-	job.Progress(0.8)
-	if err := t.comparePages(ctx, job, before, after.Bytes(), len(pages)); err != nil {
-		return err
-	}
-	if err := warnSigned(job); err != nil {
-		return err
-	}
-	return job.Write(job.Input().Name(), func(w io.Writer) error { _, err := w.Write(after.Bytes()); return err })
+	return t.writeCompared(ctx, job, d, false, before, len(pages))
 }

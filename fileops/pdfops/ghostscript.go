@@ -142,11 +142,7 @@ func readResult(path string) ([]byte, error) {
 // ghostscript makes Ghostscript write a PDF file of the file in. It returns the path of the result,
 // which the caller must remove. Pictures are not encoded again with losses.
 func (t Tools) ghostscript(ctx context.Context, job *fileops.Job, in string, args ...string) (string, error) {
-	dir, err := job.Dir()
-	if err != nil {
-		return "", err
-	}
-	work, err := os.MkdirTemp(dir, "ghostscript-")
+	work, err := job.TempDir("ghostscript-")
 	if err != nil {
 		return "", err
 	}

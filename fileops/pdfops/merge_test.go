@@ -278,7 +278,7 @@ func TestMergeConverts(t *testing.T) {
 	}
 }
 
-// A stream that is longer than its Length keeps its content, or a warning tells that it may not.
+// A stream that is longer than its Length keeps its content. Without qpdf, a warning says that content may be missing.
 func TestShortLength(t *testing.T) {
 	t.Parallel()
 	lying := bytes.Replace(simple("hello"), []byte("/Length 35"), []byte("/Length 12"), 1)

@@ -52,11 +52,7 @@ func (t Tools) toSVG(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
-	dir, err := job.Dir()
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(dir, "drawings-")
+	work, err := job.TempDir("drawings-")
 	if err != nil {
 		return err
 	}

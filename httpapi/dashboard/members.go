@@ -114,7 +114,7 @@ func memberError(err error) (int, string) {
 	var p *httpapi.Problem
 	switch {
 	case errors.Is(err, auth.ErrBreached):
-		return http.StatusUnprocessableEntity, "Choose another password: attackers know this one from a data breach."
+		return http.StatusUnprocessableEntity, textBreached
 	case errors.Is(err, auth.ErrWeakPassword):
 		return http.StatusUnprocessableEntity, "Choose another password: 10 to 200 characters, not common and not your name."
 	case errors.Is(err, account.ErrNameTaken):

@@ -226,6 +226,9 @@ func (d *Dashboard) password(v *visit) error {
 	})
 }
 
+// textBreached is the message for a new password that is in the list of breached ones.
+const textBreached = "Choose another password: attackers know this one from a data breach."
+
 // setPassword changes the visitor's password and redirects to another page. After a user error,
 // again shows the form.
 func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) error) error {
@@ -240,7 +243,7 @@ func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) er
 	case tooMany(err) != nil:
 		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
 	case errors.Is(err, auth.ErrBreached):
-		return again(passwordForm{NewError: "Choose another password: attackers know this one from a data breach."})
+		return again(passwordForm{NewError: textBreached})
 	case errors.Is(err, auth.ErrWeakPassword):
 		return again(passwordForm{NewError: "Choose another password: 10 to 200 characters, not common, not your name and not the current password."})
 	case err != nil:

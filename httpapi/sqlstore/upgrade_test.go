@@ -51,16 +51,7 @@ func TestAttemptsOfOldDatabases(t *testing.T) {
 			t.Errorf("the operation is %+v, %v", op, err)
 		}
 	}
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		path := filepath.Join(t.TempDir(), "test.db")
-		check(t, path, func() *sqlstore.DB { return openPath(t, path) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		url := pgtest.Empty(t)
-		check(t, url, func() *sqlstore.DB { return openURL(t, url) })
-	})
+	onEmpty(t, check)
 }
 
 // Each login of an old database owns its account, without anything to do.
@@ -82,6 +73,12 @@ func TestOwnersOfOldDatabases(t *testing.T) {
 			}
 		}
 	}
+	onEmpty(t, check)
+}
+
+// onEmpty calls check with an empty database of each kind: its path or URL, and a function that opens it.
+func onEmpty(t *testing.T, check func(t *testing.T, target string, open func() *sqlstore.DB)) {
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "test.db")

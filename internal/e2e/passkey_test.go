@@ -58,11 +58,7 @@ func TestMembers(t *testing.T) {
 	tab.Accessible()
 	for _, width := range []int64{390, 768, 1280} {
 		tab.Size(width, 860)
-		var wide bool
-		tab.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide)
-		if wide {
-			t.Errorf("the members scroll sideways at %d pixels", width)
-		}
+		tab.Accessible()
 	}
 	tab.Scheme("dark")
 	tab.Accessible()
@@ -160,11 +156,7 @@ func TestPasskeys(t *testing.T) {
 	tab.Accessible()
 	for _, width := range []int64{390, 768, 1280} {
 		tab.Size(width, 860)
-		var wide bool
-		tab.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide)
-		if wide {
-			t.Errorf("the settings scroll sideways at %d pixels", width)
-		}
+		tab.Accessible()
 	}
 	shot(tab, "passkeys")
 	tab.Scheme("dark")
