@@ -249,6 +249,9 @@ func (d *Dashboard) exportAccount(v *visit) error {
 	if err != nil && history {
 		return err
 	}
+	if err := d.record(v, account.AuditEntry{Action: account.AuditAccountExport, Object: owner, Name: acct.Name}, nil); err != nil {
+		return err
+	}
 	h := v.w.Header()
 	h.Set("Content-Type", "application/zip")
 	h.Set("Content-Disposition", `attachment; filename="account.zip"`)
