@@ -654,6 +654,11 @@ func (a *Accounts) Usage(ctx context.Context, id string, from, to time.Time) ([]
 	return a.cfg.Usage.Usage(ctx, id, from, to)
 }
 
+// UsageBy is Usage by API key, format or error; see [account.UsageStore].
+func (a *Accounts) UsageBy(ctx context.Context, id string, kind account.UsageKind, from, to time.Time) ([]account.Usage, error) {
+	return a.cfg.Usage.UsageBy(ctx, id, kind, from, to)
+}
+
 // Days returns the uploaded bytes and started operations of an account by UTC day, for the days
 // from and to and all days between them.
 func (a *Accounts) Days(ctx context.Context, id string, from, to time.Time) ([]account.Day, error) {

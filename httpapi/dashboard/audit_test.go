@@ -376,6 +376,9 @@ func TestAuditPages(t *testing.T) {
 	if n := strings.Count(p.text, "&lt;i&gt;key "); n != 50 || !strings.Contains(p.text, "key 59.") || strings.Contains(p.text, "<i>") || strings.Contains(p.text, "All accounts") {
 		t.Errorf("the first page has %d entries", n)
 	}
+	if n := len(p.text); n > 120_000 {
+		t.Errorf("a page has %d bytes", n)
+	}
 	p = bob.get(strings.ReplaceAll(found(t, p, `href="([^"]+)" rel="next"`), "&amp;", "&"))
 	if n := strings.Count(p.text, "&lt;i&gt;key "); n != 10 || !strings.Contains(p.text, "key 0.") {
 		t.Errorf("the second page has %d entries", n)

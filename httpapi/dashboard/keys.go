@@ -159,6 +159,7 @@ type keyPage struct {
 	Form   keyForm
 	Scopes []scopeChoice
 	Latest []*operationRow // operations of the key
+	Use    actionUse       // of the last 30 days
 }
 
 // ownKey returns the key in the path of a request.
@@ -193,6 +194,12 @@ func (d *Dashboard) showKey(v *visit, code int, k *account.Key, f keyForm) error
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
+	today := time.Now()
+	all, err := d.cfg.Accounts.UsageBy(v.r.Context(), v.owner(), account.UsageByKey, today.AddDate(0, 0, -29), today)
+	if err != nil {
+		return err
+	}
+	_, b.Use = byAction(slices.DeleteFunc(all, func(u account.Usage) bool { return u.Group != k.ID }))
 	for _, op := range found.Operations {
 		b.Latest = append(b.Latest, row(op))
 	}
