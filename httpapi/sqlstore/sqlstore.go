@@ -339,7 +339,12 @@ func (db *DB) AsyncCommitPool() *pgxpool.Pool {
 // For the kinds of its errors see storeError.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
 	began := time.Now()
-	return db.meter.done(kindWrite, began, storeError(ctx, db.engine.tx(ctx, f)))
+	f, done := audited(ctx, f)
+	err := db.engine.tx(ctx, f)
+	if err == nil {
+		done()
+	}
+	return db.meter.done(kindWrite, began, storeError(ctx, err))
 }
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {
