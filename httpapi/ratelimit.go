@@ -55,9 +55,10 @@ func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
 	name = cmp.Or(name, who.Account)
 	a := s.rates.Take(name, gcra.Rate(rate), s.rates.Now(), n)
 	h := w.Header()
-	h.Set("RateLimit-Limit", strconv.Itoa(a.Limit))
-	h.Set("RateLimit-Remaining", strconv.Itoa(a.Remaining))
-	h.Set("RateLimit-Reset", strconv.Itoa(int(math.Ceil(a.Full.Seconds()))))
+	// In canonical form, which HTTP/1.1 sends, so that Set need not make it.
+	h.Set("Ratelimit-Limit", strconv.Itoa(a.Limit))
+	h.Set("Ratelimit-Remaining", strconv.Itoa(a.Remaining))
+	h.Set("Ratelimit-Reset", strconv.Itoa(int(math.Ceil(a.Full.Seconds()))))
 	if a.OK {
 		return nil
 	}

@@ -71,6 +71,10 @@ func (s *Keys) Get(ctx context.Context, id string) (k *account.Key, err error) {
 
 // Grants implements [account.KeyStore].
 func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*account.Grant, err error) {
+	grants, ok, keep := s.db.grants.get(ctx, hashes)
+	if ok {
+		return grants, nil
+	}
 	for len(hashes) > 0 {
 		n := min(len(hashes), 64)
 		some := hashes[:n]
@@ -98,6 +102,7 @@ func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*accoun
 			return nil, err
 		}
 	}
+	keep(grants)
 	return grants, nil
 }
 

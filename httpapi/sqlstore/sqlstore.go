@@ -135,6 +135,7 @@ type DB struct {
 	engine engine
 	pg     *postgres // nil if the engine is SQLite
 	cache  *cache
+	grants *grantCache // nil if the engine is PostgreSQL
 	outbox outbox
 	meter  *meter
 
@@ -260,7 +261,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", o.Path, err)
 		}
-		db.engine = s
+		db.engine, db.grants = s, newGrantCache(s.version)
 	default:
 		return nil, errors.New("sqlstore: Options has no Path")
 	}
