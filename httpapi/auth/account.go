@@ -40,6 +40,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -108,6 +109,7 @@ type Accounts struct {
 	passkeys *passkeys // nil: there are no passkeys
 	hashing  hashing
 	refusals *gcra.Buckets // that are recorded
+	swept    atomic.Pointer[sweepResult]
 }
 
 // New returns an [Accounts] for the stores in c.

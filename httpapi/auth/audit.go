@@ -147,21 +147,44 @@ func (a *Accounts) SweepAudit(ctx context.Context, keep time.Duration) {
 	t := time.NewTicker(min(auditSweep, max(keep/4, time.Second)))
 	defer t.Stop()
 	for {
-		for {
-			n, err := a.cfg.Audit.DeleteBefore(ctx, time.Now().Add(-keep), auditBatch)
-			if err != nil && ctx.Err() == nil {
-				a.cfg.Log.Error("cannot delete old audit entries", "err", err)
-			}
-			if err != nil || n < auditBatch {
-				break
-			}
+		removed, err := a.deleteAudit(ctx, time.Now().Add(-keep))
+		if err != nil && ctx.Err() == nil {
+			a.cfg.Log.Error("cannot delete old audit entries", "err", err)
 		}
+		a.swept.Store(&sweepResult{time.Now(), removed, err})
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
 	}
+}
+
+// deleteAudit removes the entries before a time, in batches.
+func (a *Accounts) deleteAudit(ctx context.Context, before time.Time) (removed int, err error) {
+	for {
+		n, err := a.cfg.Audit.DeleteBefore(ctx, before, auditBatch)
+		removed += n
+		if err != nil || n < auditBatch {
+			return removed, err
+		}
+	}
+}
+
+// A sweepResult is the result of one removal of old audit entries.
+type sweepResult struct {
+	at      time.Time
+	removed int
+	err     error
+}
+
+// LastSweep returns when [Accounts.SweepAudit] of this process last removed old entries, and the
+// result. The time is zero if it has not yet.
+func (a *Accounts) LastSweep() (at time.Time, removed int, err error) {
+	if r := a.swept.Load(); r != nil {
+		return r.at, r.removed, r.err
+	}
+	return time.Time{}, 0, nil
 }
 
 var _ httpapi.Auditor = (*Accounts)(nil)
