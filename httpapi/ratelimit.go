@@ -129,6 +129,9 @@ func (g *guard) learn(credential uint64, valid bool) {
 	g.known[credential] = true
 }
 
+// unknownAddress is the key of all addresses that cannot be parsed.
+const unknownAddress = "unknown"
+
 // clientNetwork returns the client address of a request.
 func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r, s.cfg.TrustProxy) }
 
@@ -147,7 +150,7 @@ func ClientNetwork(r *http.Request, trustProxy bool) string {
 	if err != nil {
 		ap, err := netip.ParseAddrPort(text)
 		if err != nil {
-			return "unknown" // one bucket for all unparsable addresses
+			return unknownAddress
 		}
 		addr = ap.Addr()
 	}
