@@ -481,6 +481,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		case "lock", "unlock", "reset_password", "zip":
 			return trial{value: password, effect: func(c *content) { c.password = password }}
 		}
+		if c.Action == "compress" && c.From != format.PDF { // the result has the password, too
+			return trial{
+				value: password, effect: func(c *content) { c.password = password },
+				input: func(t testing.TB, f format.Format) *fileops.File { return input(t, "unlock", f) },
+			}
+		}
 		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files
 			return trial{value: password}
 		}
