@@ -21,59 +21,90 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
+// An attempt is what one attempt at an item has come to.
+type attempt struct {
+	claim    *status.Claim
+	log      *slog.Logger
+	start    time.Time
+	clean    int // up to this claim, no result that the item does not have remains
+	engine   string
+	results  []status.File // registered
+	warnings []status.Warning
+	said     lines
+}
+
 // handle makes one attempt at an item.
 func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
-	start := time.Now()
-	log := w.logOf(c)
-	action := c.Op.ActionOf(c.Index)
-	clean := c.Item.Clean
-	if w.forget(ctx, c, clean+1, c.Token-1, log) {
-		clean = c.Token - 1
+	a := &attempt{claim: c, log: w.logOf(c), start: time.Now(), clean: c.Item.Clean}
+	if w.forget(ctx, c, a.clean+1, c.Token-1, a.log) {
+		a.clean = c.Token - 1
 	}
 	if w.space.low() {
-		o := w.postpone(log, status.WaitDisk, errScratchFull)
-		o.Clean = clean
+		o := w.postpone(a.log, status.WaitDisk, errScratchFull)
+		o.Clean = a.clean
 		return o
 	}
 	defer w.space.watch()()
-	var warnings []status.Warning
-	var said lines
-	engine, results, unsure, err := w.run(ctx, c, log, &said, progress, func(one fileops.Warning) { warnings = append(warnings, status.Warning(one)) })
-	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
+	unsure, err := w.run(ctx, a, progress)
+	if err == nil {
+		return w.completed(ctx, a)
+	}
+	if !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(a.start) {
 		err = errNoSpace{err} // whatever error the engine reports
 	}
-	if err == nil {
-		w.metrics.attempt(ctx, action, engine, "", time.Since(start))
-		attrs := []slog.Attr{slog.String("engine", engine), slog.Int("results", len(results)), slog.Duration("duration", time.Since(start))}
-		if len(warnings) > 0 {
-			codes := make([]string, len(warnings))
-			for i, one := range warnings {
-				codes[i] = one.Code
-				w.metrics.warnings.WithLabelValues(action, one.Code).Inc()
-			}
-			attrs = append(attrs, slog.Any("warnings", codes))
+	if w.withdraw(ctx, a) && !unsure && a.clean == c.Token-1 {
+		a.clean = c.Token
+	}
+	if ctx.Err() != nil && !timedOut(ctx) {
+		return status.Outcome{Release: true, Clean: a.clean} // the tracker knows why
+	}
+	reason, suspect := w.lacked(ctx, a, err)
+	if reason != "" {
+		o := w.postpone(a.log, reason, err)
+		o.Suspect, o.Clean, o.Engine, o.Log = suspect, a.clean, a.engine, a.said.taken()
+		return o
+	}
+	return w.failed(ctx, a, err, suspect)
+}
+
+// timedOut reports whether an attempt ended because its time was over.
+func timedOut(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}
+
+// completed returns the outcome of an attempt without an error.
+func (w *Worker) completed(ctx context.Context, a *attempt) status.Outcome {
+	action := a.claim.Op.ActionOf(a.claim.Index)
+	w.metrics.attempt(ctx, action, a.engine, "", time.Since(a.start))
+	attrs := []slog.Attr{slog.String("engine", a.engine), slog.Int("results", len(a.results)), slog.Duration("duration", time.Since(a.start))}
+	if len(a.warnings) > 0 {
+		codes := make([]string, len(a.warnings))
+		for i, one := range a.warnings {
+			codes[i] = one.Code
+			w.metrics.warnings.WithLabelValues(action, one.Code).Inc()
 		}
-		log.LogAttrs(ctx, slog.LevelInfo, "item completed", attrs...)
-		return status.Outcome{Results: results, Warnings: warnings, Engine: engine, Log: said.taken()}
+		attrs = append(attrs, slog.Any("warnings", codes))
 	}
-	for _, f := range results {
-		// These results were registered before the attempt failed.
-		if err := w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			unsure = true
+	a.log.LogAttrs(ctx, slog.LevelInfo, "item completed", attrs...)
+	return status.Outcome{Results: a.results, Warnings: a.warnings, Engine: a.engine, Log: a.said.taken()}
+}
+
+// withdraw removes the results that were registered before the attempt failed, and reports whether
+// none remains.
+func (w *Worker) withdraw(ctx context.Context, a *attempt) bool {
+	all := true
+	for _, f := range a.results {
+		if err := w.uploads.Delete(context.WithoutCancel(ctx), a.claim.Op.Owner, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			all = false
 		}
 	}
-	if clean == c.Token-1 && !unsure {
-		clean = c.Token
-	}
-	timedOut := errors.Is(context.Cause(ctx), context.DeadlineExceeded)
-	if ctx.Err() != nil && !timedOut {
-		return status.Outcome{Release: true, Clean: clean} // the tracker knows why
-	}
-	code := Code(err)
-	if timedOut {
-		code = status.CodeTimeout
-	}
-	reason, suspect := "", crashed(err)
+	return all
+}
+
+// lacked returns the resource that an attempt that failed with err lacked, or "", and whether the
+// item may be the cause of the failure of more than itself.
+func (w *Worker) lacked(ctx context.Context, a *attempt, err error) (reason string, suspect bool) {
+	suspect = crashed(err)
 	if ctx.Err() == nil {
 		reason = waitReason(err)
 	}
@@ -82,38 +113,30 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		// may have taken it all. If it ran alone, it did. A full bucket is not the
 		// item's fault: nothing of the attempt is in it.
 		suspect = true
-		if c.Alone {
+		if a.claim.Alone {
 			reason = ""
 		}
 	}
-	if reason != "" {
-		o := w.postpone(log, reason, err)
-		o.Suspect, o.Clean, o.Engine, o.Log = suspect, clean, engine, said.taken()
-		return o
+	return reason, suspect
+}
+
+// failed returns the outcome of an attempt that failed because of the input, the engine or this program.
+func (w *Worker) failed(ctx context.Context, a *attempt, err error, suspect bool) status.Outcome {
+	code := Code(err)
+	if timedOut(ctx) {
+		code = status.CodeTimeout
 	}
-	w.metrics.attempt(ctx, action, engine, code, time.Since(start))
-	level := slog.LevelInfo // the input caused the failure
-	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
-		level = slog.LevelError
-	}
+	w.metrics.attempt(ctx, a.claim.Op.ActionOf(a.claim.Index), a.engine, code, time.Since(a.start))
 	if ctx.Err() == nil { // else the attempt timed out
-		attrs := []slog.Attr{slog.String("engine", engine), slog.String("code", code), slog.Any("err", err)}
-		var exit interface{ StderrTail() string }
-		if errors.As(err, &exit) {
-			attrs = append(attrs, slog.String("stderr", exit.StderrTail()))
-			if len(said.taken()) == 0 { // else the engine has logged it
-				said.output(exit.StderrTail())
-			}
-		}
-		log.LogAttrs(ctx, level, "item failed", attrs...)
+		a.logFailure(ctx, code, err)
 	}
 	o := status.Outcome{
 		Error:   &status.Error{Code: code, Message: fileops.Message(err)},
 		Retry:   (suspect || fileops.Retryable(err)) && ctx.Err() == nil && !errors.Is(err, ErrInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, ErrSealed),
 		Suspect: suspect,
-		Clean:   clean,
-		Engine:  engine,
-		Log:     said.taken(),
+		Clean:   a.clean,
+		Engine:  a.engine,
+		Log:     a.said.taken(),
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		o.Error.Message = "the server has no space left to process this file"
@@ -122,6 +145,25 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		w.metrics.charged(suspect)
 	}
 	return o
+}
+
+func (a *attempt) logFailure(ctx context.Context, code string, err error) {
+	level := slog.LevelInfo // the input caused the failure
+	switch code {
+	case "internal_error", "engine_failed", "engine_unavailable", "content_lost":
+		if !errors.Is(err, errOvertaken) {
+			level = slog.LevelError
+		}
+	}
+	attrs := []slog.Attr{slog.String("engine", a.engine), slog.String("code", code), slog.Any("err", err)}
+	var exit interface{ StderrTail() string }
+	if errors.As(err, &exit) {
+		attrs = append(attrs, slog.String("stderr", exit.StderrTail()))
+		if len(a.said.taken()) == 0 { // else the engine has logged it
+			a.said.output(exit.StderrTail())
+		}
+	}
+	a.log.LogAttrs(ctx, level, "item failed", attrs...)
 }
 
 // postpone returns the outcome of an item that waits for a resource.
@@ -262,95 +304,113 @@ func Code(err error) string {
 	return fileops.Code(err)
 }
 
-// run fetches the inputs and runs the action. It returns the results that it registered,
-// and in unsure whether there may be another one.
-func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, said *lines, progress func(float64), warn func(fileops.Warning)) (engine string, results []status.File, unsure bool, err error) {
-	name := c.Op.ActionOf(c.Index)
+// run fetches the inputs and runs the action. It adds to a the engine, and the results that it
+// registered; unsure means that there may be another one.
+func (w *Worker) run(ctx context.Context, a *attempt, progress func(float64)) (unsure bool, err error) {
+	c := a.claim
 	step, err := w.stepOf(c.Op, c.Index)
 	if err != nil {
-		return "", nil, false, err
+		return false, err
 	}
-	args := fileops.Args(step.Parameters)
-	var (
-		objects []blob.Object
-		inputs  []*fileops.File
-		formats []format.Format
-	)
-	dir := &spoolDir{parent: w.cfg.TempDir}
-	defer dir.remove()
-	defer func() {
-		for _, o := range objects {
-			o.Close()
-		}
-	}()
-	open := func(key, what string) (*fileops.File, error) {
-		_, span := trace.Start(ctx, "store open", trace.Client)
-		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, key)
-		span.End(codeOf(err))
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, upload.ErrExpired):
-			return nil, &fileops.Failure{Kind: ErrInputGone, Message: what + " has expired or was deleted", Err: err}
-		case errors.Is(err, upload.ErrContentLost):
-			return nil, &fileops.Failure{Kind: upload.ErrContentLost, Message: "the service has lost the content of " + what + "; upload it again, or ask the operator of the service to restore it", Err: err}
-		case err != nil:
-			return nil, err
-		}
-		objects = append(objects, obj)
-		return dir.file(rec.Name, obj)
-	}
-	for _, in := range c.Item.Inputs {
-		f, err := open(in.Key, fmt.Sprintf("the input file %q", in.Name))
-		if err != nil {
-			return "", nil, false, err
-		}
-		inputs = append(inputs, f)
-		formats = append(formats, f.Format())
-	}
-	action, params, err := w.cfg.Actions.Resolve(name, formats, args)
-	if err != nil && step.Guessed {
-		return "", nil, false, fileops.Fail(fileops.ErrUnsupportedInput, err, "%s", fileops.Message(err))
-	}
+	from := &source{w: w, owner: c.Op.Owner, dir: spoolDir{parent: w.cfg.TempDir}}
+	defer from.close()
+	action, params, inputs, err := w.prepare(ctx, c, step, from)
 	if err != nil {
-		// It was possible when the operation was accepted, so an engine is gone.
-		return "", nil, false, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
+		return false, err
 	}
-	uploads := maps.Collect(params.Uploads())
-	for param, key := range uploads {
-		if args[param], err = open(key, fmt.Sprintf("the file of the parameter %q", param)); err != nil {
-			return "", nil, false, err
-		}
-	}
-	if len(uploads) > 0 {
-		if action, params, err = w.cfg.Actions.Resolve(name, formats, args); err != nil {
-			return "", nil, false, err
-		}
-	}
-	engine = action.Spec().Engine
-	said.hide(params.Secrets())
+	a.engine = action.Spec().Engine
+	a.said.hide(params.Secrets())
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) (err error) {
 		path, _ := f.Path()
 		ctx, span := trace.Start(ctx, "store put", trace.Client)
 		span.Int("filewright.bytes", f.Size())
 		defer func() { span.End(codeOf(err)) }()
 		rec, err := w.uploads.Add(ctx, upload.File{
-			Key: w.results.of(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
+			Key: w.results.of(c, c.Token, len(a.results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
 		switch {
 		case errors.Is(err, fs.ErrExist):
 			return errors.Join(errOvertaken, err)
 		case err == nil:
-			results = append(results, FileOf(rec))
+			a.results = append(a.results, FileOf(rec))
 		default:
 			unsure = true
 		}
 		return err
 	})
-	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: said.logger(log), MaxOutput: w.cfg.MaxOutput, Progress: progress, Warn: warn}
+	r := fileops.Runner{
+		TempDir: w.cfg.TempDir, Log: a.said.logger(a.log), MaxOutput: w.cfg.MaxOutput, Progress: progress,
+		Warn: func(one fileops.Warning) { a.warnings = append(a.warnings, status.Warning(one)) },
+	}
 	if c.Token == 1 { // an item that was interrupted is processed on its own
 		r.Owner = c.Op.Owner
 	}
 	err = r.Do(ctx, action, params, sink, inputs...)
-	return engine, results, unsure, err
+	return unsure, err
+}
+
+// prepare opens the inputs of an item, and returns the action for them with its parameters.
+func (w *Worker) prepare(ctx context.Context, c *status.Claim, step Step, from *source) (action fileops.Action, params fileops.Params, inputs []*fileops.File, err error) {
+	name, args := c.Op.ActionOf(c.Index), fileops.Args(step.Parameters)
+	var formats []format.Format
+	for _, in := range c.Item.Inputs {
+		f, err := from.open(ctx, in.Key, fmt.Sprintf("the input file %q", in.Name))
+		if err != nil {
+			return nil, params, nil, err
+		}
+		inputs = append(inputs, f)
+		formats = append(formats, f.Format())
+	}
+	action, params, err = w.cfg.Actions.Resolve(name, formats, args)
+	if err != nil && step.Guessed {
+		return nil, params, nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "%s", fileops.Message(err))
+	}
+	if err != nil {
+		// It was possible when the operation was accepted, so an engine is gone.
+		return nil, params, nil, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
+	}
+	uploads := maps.Collect(params.Uploads())
+	for param, key := range uploads {
+		if args[param], err = from.open(ctx, key, fmt.Sprintf("the file of the parameter %q", param)); err != nil {
+			return nil, params, nil, err
+		}
+	}
+	if len(uploads) > 0 {
+		action, params, err = w.cfg.Actions.Resolve(name, formats, args)
+	}
+	return action, params, inputs, err
+}
+
+// A source opens the files of an attempt, until it is closed.
+type source struct {
+	w       *Worker
+	owner   string
+	dir     spoolDir
+	objects []blob.Object
+}
+
+// open opens a file; what names it for people.
+func (s *source) open(ctx context.Context, key, what string) (*fileops.File, error) {
+	_, span := trace.Start(ctx, "store open", trace.Client)
+	rec, obj, err := s.w.uploads.Open(ctx, s.owner, key)
+	span.End(codeOf(err))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, upload.ErrExpired):
+		return nil, &fileops.Failure{Kind: ErrInputGone, Message: what + " has expired or was deleted", Err: err}
+	case errors.Is(err, upload.ErrContentLost):
+		return nil, &fileops.Failure{Kind: upload.ErrContentLost, Message: "the service has lost the content of " + what + "; upload it again, or ask the operator of the service to restore it", Err: err}
+	case err != nil:
+		return nil, err
+	}
+	s.objects = append(s.objects, obj)
+	return s.dir.file(rec.Name, obj)
+}
+
+func (s *source) close() {
+	for _, o := range s.objects {
+		o.Close()
+	}
+	s.dir.remove()
 }
 
 // discard removes the results of an attempt that lost its claim. No operation shows them.
