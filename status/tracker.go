@@ -149,6 +149,7 @@ type Tracker struct {
 	rescued atomic.Int64
 	running atomic.Bool
 	cancels sync.Mutex // serialises Cancel, so that OnFinal is called once
+	swept   atomic.Pointer[sweepResult]
 
 	mu   sync.Mutex
 	base context.Context             // parent of the attempts' contexts; set by Run
@@ -925,7 +926,24 @@ func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
 		n, err2 := t.cfg.Store.DeleteFinished(ctx, now.Add(-t.cfg.Retention))
 		deleted, err = n, errors.Join(err, err2)
 	}
+	t.swept.Store(&sweepResult{time.Now(), deleted, err})
 	return expired, deleted, err
+}
+
+// A sweepResult is the result of one sweep.
+type sweepResult struct {
+	at      time.Time
+	deleted int
+	err     error
+}
+
+// LastSweep returns when the last [Tracker.Sweep] of this process ended, and its results. The time is
+// zero if none has ended.
+func (t *Tracker) LastSweep() (at time.Time, deleted int, err error) {
+	if r := t.swept.Load(); r != nil {
+		return r.at, r.deleted, r.err
+	}
+	return time.Time{}, 0, nil
 }
 
 // expire fails the items that have been queued since before the given time.
