@@ -678,6 +678,35 @@ func (p Params) Has(name string) bool { _, ok := p.m[name]; return ok }
 // Args converts the parameters back to arguments, including secrets and files.
 func (p Params) Args() Args { return maps.Clone(Args(p.m)) }
 
+// Secrets returns the texts of the secret parameters, so that callers can remove them from the
+// output of programs.
+func (p Params) Secrets() (list []string) {
+	for _, d := range p.schema {
+		if !d.Secret {
+			continue
+		}
+		list = appendTexts(list, p.m[d.Name])
+	}
+	return list
+}
+
+// appendTexts appends the texts in a value to list. Names of members are no secrets.
+func appendTexts(list []string, v any) []string {
+	switch v := v.(type) {
+	case string:
+		return append(list, v)
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			list = appendTexts(list, v[name])
+		}
+	case []any:
+		for _, one := range v {
+			list = appendTexts(list, one)
+		}
+	}
+	return list
+}
+
 // LogValue redacts secret parameters. It implements [slog.LogValuer].
 func (p Params) LogValue() slog.Value {
 	var attrs []slog.Attr

@@ -130,6 +130,9 @@ func (g *guard) learn(credential uint64, valid bool) {
 	g.known[credential] = true
 }
 
+// unknownAddress is the key of all addresses that cannot be parsed.
+const unknownAddress = "unknown"
+
 // clientNetwork returns the client address of a request.
 func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r, s.cfg.TrustProxy) }
 
@@ -139,7 +142,7 @@ func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r
 func ClientNetwork(r *http.Request, trustProxy bool) string {
 	addr, ok := ClientAddr(r, trustProxy)
 	if !ok {
-		return "unknown" // one bucket for all unparsable addresses
+		return unknownAddress
 	}
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

@@ -417,17 +417,15 @@ func (t *Tracker) logOf(c *Claim) *slog.Logger {
 	return log
 }
 
-// startSpan starts the span of an attempt. The time in the queue gets a span of its own, if its
-// start is known: that of the first items, or of an item that was tried before.
+// startSpan starts the span of an attempt. The time in the queue, since the item was queued or tried
+// before, gets a span of its own.
 func (t *Tracker) startSpan(ctx context.Context, c *Claim) (context.Context, *trace.Span) {
 	if t.cfg.Tracer == nil {
 		return ctx, nil
 	}
-	var since time.Time
+	since := c.Op.Queued(c.Index)
 	if n := len(c.Item.Attempts); n > 0 {
 		since = c.Item.Attempts[n-1].Ended
-	} else if c.Op.StepOf(c.Index) == 0 {
-		since = c.Op.Created
 	}
 	known := !since.IsZero() && !since.After(time.Now())
 	if known && c.Op.Origin.Trace != "" {

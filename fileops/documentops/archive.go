@@ -56,9 +56,14 @@ type entry struct {
 // openArchive reads the directory of a document. It rejects archive bombs, which are
 // built to harm readers.
 func openArchive(f *fileops.File, l safezip.Limits) (*archive, error) {
-	zr, err := l.Open(f.Reader(), f.Size())
+	return openPackage(f.Reader(), f.Size(), l)
+}
+
+// openPackage is openArchive for the size bytes in r.
+func openPackage(r io.ReaderAt, size int64, l safezip.Limits) (*archive, error) {
+	zr, err := l.Open(r, size)
 	if err == nil {
-		err = l.Check(zr.File, f.Size(), nil)
+		err = l.Check(zr.File, size, nil)
 	}
 	if errors.Is(err, fileops.ErrLimit) {
 		return nil, err

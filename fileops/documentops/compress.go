@@ -3,6 +3,8 @@ package documentops
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -55,26 +57,108 @@ const unchanged = 0.97
 // than 3 % smaller, the result is the input. A signed document fails with
 // [fileops.ErrUnsupportedInput].
 //
+// An encrypted Office Open XML document needs its password, and the result is encrypted
+// with the same one, as by [Lock].
+//
 // A nil codec leaves pictures unchanged; l may be nil.
 func Compress(codec PictureCodec, l *Limits) fileops.Action {
+	amount := fileops.Compression("How much picture detail may be lost to save space.")
 	return fileops.Func(fileops.Spec{
-		Name: "compress", Engine: "documentops", Family: "office",
+		Name: "compress", Engine: "documentops", Family: "office", Encrypted: true,
 		Summary: "Makes documents, slides, sheets and books smaller.",
-		Accepts: []fileops.Accept{{
-			Formats: append(format.WithVariants(format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS), format.XLSB, format.ODG, format.EPUB),
-			Params:  fileops.Schema{fileops.Compression("How much picture detail may be lost to save space.")},
-		}},
+		Accepts: []fileops.Accept{
+			{Formats: lockable, Params: fileops.Schema{amount, {
+				Name: "password", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
+				Doc: "Password of an encrypted file; the result has the same one.",
+			}}},
+			{Formats: append(format.WithVariants(format.ODT, format.ODP, format.ODS), format.ODG, format.EPUB), Params: fileops.Schema{amount}},
+		},
 	}, func(ctx context.Context, job *fileops.Job) error { return compress(ctx, job, codec, l.orDefault()) })
 }
 
 func compress(ctx context.Context, job *fileops.Job, codec PictureCodec, l safezip.Limits) error {
-	in := job.Input()
-	lv := levelOf(job.Params.Get("compression_value"))
-	a, err := openArchive(in, l)
+	if encrypted(job.Input()) {
+		return compressLocked(ctx, job, codec, l)
+	}
+	path, smaller, err := compressPackage(ctx, job, job.Input().Reader(), job.Input().Size(), codec, l)
+	if err == nil {
+		job.WarnPasswordUnused()
+	}
+	switch {
+	case err != nil:
+		return err
+	case !smaller:
+		return job.Keep(job.Input())
+	}
+	return job.Best(job.Input(), path)
+}
+
+// compressLocked compresses an encrypted document and encrypts the result.
+func compressLocked(ctx context.Context, job *fileops.Job, codec PictureCodec, l safezip.Limits) error {
+	in, password := job.Input(), job.Params.Get("password")
+	if password == "" {
+		return fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; give it in the parameter password")
+	}
+	dir, err := job.Dir()
 	if err != nil {
 		return err
 	}
-	switch in.Format().Plain() {
+	plain := filepath.Join(dir, "plain."+string(in.Format()))
+	if err := unlock(ctx, l, in, password, plain); err != nil {
+		return err
+	}
+	p, size, err := opened(plain)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	path, smaller, err := compressPackage(ctx, job, p, size, codec, l)
+	switch {
+	case err != nil:
+		return err
+	case !smaller:
+		return job.Keep(in)
+	}
+	r, size, err := opened(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if size > maxLock {
+		return job.Keep(in)
+	}
+	locked := filepath.Join(dir, "locked."+string(in.Format()))
+	w, err := os.OpenFile(locked, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(encrypt(ctx, r, size, password, w), w.Close()); err != nil {
+		return err
+	}
+	return job.Best(in, locked)
+}
+
+// opened opens a file of the scratch directory.
+func opened(path string) (f *os.File, size int64, err error) {
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, st.Size(), nil
+}
+
+// compressPackage writes the document of size bytes in r, compressed, to the returned
+// path, and reports whether it is much smaller.
+func compressPackage(ctx context.Context, job *fileops.Job, r io.ReaderAt, size int64, codec PictureCodec, l safezip.Limits) (path string, smaller bool, err error) {
+	f, lv := job.Input().Format(), levelOf(job.Params.Get("compression_value"))
+	a, err := openPackage(r, size, l)
+	if err != nil {
+		return "", false, err
+	}
+	switch f.Plain() {
 	case format.DOCX, format.PPTX, format.XLSX, format.XLSB:
 		err = compressOPC(ctx, job, a, codec, lv)
 	case format.EPUB:
@@ -83,24 +167,21 @@ func compress(ctx context.Context, job *fileops.Job, codec PictureCodec, l safez
 		err = compressODF(ctx, job, a, codec, lv)
 	}
 	if err != nil {
-		return err
+		return "", false, err
 	}
 	dir, err := job.Dir()
 	if err != nil {
-		return err
+		return "", false, err
 	}
-	path := filepath.Join(dir, "compressed."+string(in.Format()))
+	path = filepath.Join(dir, "compressed."+string(f))
 	if err := a.write(ctx, job, path); err != nil {
-		return err
+		return "", false, err
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return err
+		return "", false, err
 	}
-	if float64(st.Size()) > unchanged*float64(in.Size()) {
-		return job.Keep(in)
-	}
-	return job.Best(in, path)
+	return path, float64(st.Size()) <= unchanged*float64(size), nil
 }
 
 func compressOPC(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level) error {

@@ -361,6 +361,45 @@ func TestCompressRefuses(t *testing.T) {
 	}
 }
 
+// An encrypted document is compressed with its password, which also opens the result.
+func TestCompressLocked(t *testing.T) {
+	t.Parallel()
+	for f, filter := range map[format.Format]string{format.DOCX: toPDF[format.DOCX], format.PPTX: toPDF[format.PPTX]} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			in := illustrated(t)
+			if f == format.PPTX {
+				in = fileops.Bytes("a.pptx", rezip(t, content(t, fileopstest.Sample(t, f)), map[string][]byte{"ppt/media/unused.jpeg": jpegOf(t, photo(600, 400))}))
+			}
+			args := fileops.Args{"password": password}
+			locked := fileops.Bytes("a."+string(f), must(t, documentops.Lock(nil), args, in.Named("a."+string(f))))
+			small := must(t, compressor(t), args, locked)
+			if int64(len(small)) >= locked.Size()*9/10 {
+				t.Errorf("%d bytes became %d", locked.Size(), len(small))
+			}
+			path := save(t, "small."+string(f), small)
+			out := filepath.Join(t.TempDir(), "a.pdf")
+			if err := libreOffice.convert(path, "not it", out, filter, ""); err == nil {
+				t.Error("opens with a wrong password")
+			}
+			systest.Check(t, libreOffice.convert(path, password, out, filter, ""))
+			plain := must(t, compressor(t), nil, in)
+			if got := must(t, documentops.Unlock(nil), args, fileops.Path(path)); !bytes.Equal(got, plain) {
+				t.Errorf("content of %d bytes, without a password %d", len(got), len(plain))
+			}
+			again := must(t, compressor(t), args, fileops.Bytes("a."+string(f), small))
+			if !bytes.Equal(again, small) {
+				t.Error("what cannot become smaller changes")
+			}
+		})
+	}
+	// A password for a document without one changes nothing.
+	in := fileopstest.Sample(t, format.DOCX)
+	if !bytes.Equal(must(t, compressor(t), fileops.Args{"password": "x"}, in), must(t, compressor(t), nil, in)) {
+		t.Error("a needless password changes the result")
+	}
+}
+
 // Printer settings are removed together with the attribute that refers to them.
 func TestPrinterSettings(t *testing.T) {
 	t.Parallel()

@@ -144,20 +144,23 @@ func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, pa
 	if size > maxLock {
 		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d bytes, more than the limit of %d bytes for encryption", size, maxLock)
 	}
+	return job.Write(job.Input().Name(), func(w io.Writer) error { return encrypt(ctx, r, size, password, w) })
+}
+
+// encrypt writes the package of size bytes in r as a document that password opens.
+func encrypt(ctx context.Context, r io.Reader, size int64, password string, w io.Writer) error {
 	a, info, err := newAgile(ctx, password)
 	if err != nil {
 		return err
 	}
-	return job.Write(job.Input().Name(), func(w io.Writer) error {
-		return compound.Write(w, []*compound.Node{
-			// The package comes first: the description contains its authentication code.
-			{Name: "EncryptedPackage", Size: encryptedSize(size), Content: func(w io.Writer) error { return a.encrypt(ctx, r, size, w) }},
-			{Name: "EncryptionInfo", Size: int64(len(info())), Content: func(w io.Writer) error {
-				_, err := w.Write(info())
-				return err
-			}},
-			dataSpaces(),
-		})
+	return compound.Write(w, []*compound.Node{
+		// The package comes first: the description contains its authentication code.
+		{Name: "EncryptedPackage", Size: encryptedSize(size), Content: func(w io.Writer) error { return a.encrypt(ctx, r, size, w) }},
+		{Name: "EncryptionInfo", Size: int64(len(info())), Content: func(w io.Writer) error {
+			_, err := w.Write(info())
+			return err
+		}},
+		dataSpaces(),
 	})
 }
 

@@ -133,6 +133,9 @@ func TestLockErrors(t *testing.T) {
 		{"another format inside", documentops.Unlock(nil), fileops.Args{"password": password}, named, fileops.ErrFormatMismatch},
 		{"old document with a new name", documentops.Unlock(nil), fileops.Args{"password": "x"}, fileopstest.Sample(t, format.DOC).Named("a.docx"), fileops.ErrFormatMismatch},
 		{"compress locked", documentops.Compress(nil, nil), nil, locked, fileops.ErrPasswordRequired},
+		{"compress wrong", documentops.Compress(nil, nil), fileops.Args{"password": "x"}, locked, fileops.ErrWrongPassword},
+		{"compress changed", documentops.Compress(nil, nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", flipped), fileops.ErrCorruptInput},
+		{"compress another format", documentops.Compress(nil, nil), fileops.Args{"password": password}, named, fileops.ErrFormatMismatch},
 	} {
 		_, _, err := run(t.Context(), tt.action, tt.args, tt.in)
 		if !errors.Is(err, tt.want) {

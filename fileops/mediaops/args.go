@@ -48,8 +48,12 @@ func (e *Engine) input(m *media, extra ...opts) node {
 }
 
 // ownInput returns the node of a file that this package has written.
-func ownInput(path, demuxer string) node {
-	return ffmpeg.Input("file:"+path, opts{"protocol_whitelist": "file,pipe", "format_whitelist": demuxer, "f": demuxer})
+func ownInput(path, demuxer string, extra ...opts) node {
+	o := opts{"protocol_whitelist": "file,pipe", "format_whitelist": demuxer, "f": demuxer}
+	for _, x := range extra {
+		maps.Copy(o, x)
+	}
+	return ffmpeg.Input("file:"+path, o)
 }
 
 // output returns the node that writes streams to path, at most limit bytes.

@@ -137,6 +137,9 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if err == nil {
 		t, err = t.chosen(r)
 	}
+	if err == nil {
+		err = r.checkSubtitleFile(to, t)
+	}
 	if err != nil {
 		return err
 	}
@@ -345,10 +348,10 @@ func (e *Engine) sideStreams(o opts, m *media, in node, t target, r request, p p
 		streams = append(streams, pick(in, a))
 		audioCodec(o, i, a, t, r.soundSettings(m, a, p))
 	}
-	if p.plain || r.burnt != "" {
-		return streams
+	if !p.plain && r.burnt == "" {
+		streams = append(streams, subtitles(o, m, in, t)...)
 	}
-	return append(streams, subtitles(o, m, in, t)...)
+	return r.addTrack(o, streams)
 }
 
 // soundTracks returns the sound tracks that t keeps of a video.
@@ -363,12 +366,12 @@ func (t target) soundTracks(m *media, p plan) []stream {
 // sideStreams returns the sound tracks and subtitles that t keeps of a video.
 func (t target) sideStreams(m *media, p plan) []stream {
 	streams := slices.Clone(t.soundTracks(m, p))
-	for _, s := range m.subtitles() {
-		if !p.plain && t.subtitleCodec(s) != "" {
-			streams = append(streams, s)
-		}
-	}
-	return streams
+	return append(streams, m.heldSubtitles(t, p.plain)...)
+}
+
+// heldSubtitles returns the subtitles of m that t keeps. A plain result has none of them.
+func (m *media) heldSubtitles(t target, plain bool) []stream {
+	return slices.DeleteFunc(m.subtitles(), func(s stream) bool { return plain || t.subtitleCodec(s) == "" })
 }
 
 // subtitles adds the subtitles that t can store.

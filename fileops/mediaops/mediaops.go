@@ -104,6 +104,7 @@ type Engine struct {
 	letters     bool            // it can draw text
 	sheets      []format.Format // of sheets of pictures that it can write
 	captions    map[format.Format]captionFormat
+	texts       map[format.Format]textFormat // that can be added to a video
 
 	decoders map[string]bool // names of available decoders
 
@@ -165,7 +166,7 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
-	e.decoders, e.captions = has.decoders, has.captionFormats()
+	e.decoders, e.captions, e.texts = has.decoders, has.captionFormats(), has.textFormats()
 	e.sources, e.targets = has.sources(), has.targets()
 	if len(e.sources) == 0 || len(e.targets) == 0 {
 		return nil, errors.New(e.ffmpeg.Name + " can neither read nor write a known format")

@@ -81,11 +81,8 @@ func (e *Engine) parameters(from, to format.Format) (params fileops.Schema, chan
 		if sound {
 			params = append(params, fileops.Param{Name: "mute", Type: fileops.Boolean, Default: false, Doc: "Leaves out the sound."})
 		}
-		if holdsSubtitles(from) {
-			params = append(params,
-				fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: e.subtitleModes(), Doc: "What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop)."},
-				fileops.Param{Name: "subtitle_track", Type: fileops.Integer, Min: 1, Max: maxStreams, Doc: "Which subtitle track to keep or to burn in, from 1; without it, all are kept, or the default one is burnt in."},
-			)
+		if sound { // not for pictures
+			params = append(params, e.subtitleParams(from, t)...)
 		}
 		params = append(params, trimParams()...)
 	case animation:
@@ -100,7 +97,7 @@ func (e *Engine) parameters(from, to format.Format) (params fileops.Schema, chan
 	if from == to {
 		for _, p := range params {
 			switch p.Name {
-			case "fit", "background", "subtitle_track": // these need others
+			case "fit", "background", "subtitle_track", "subtitle_language": // these need others
 			default:
 				changes = append(changes, p.Name)
 			}
@@ -119,6 +116,22 @@ func rank(param string) int {
 		return 1
 	}
 	return 2
+}
+
+// subtitleParams returns the parameters of subtitles: of those that files of a format may
+// have, and of those that a file adds.
+func (e *Engine) subtitleParams(from format.Format, t target) (params fileops.Schema) {
+	added := e.subtitleFileParams(t)
+	switch {
+	case holdsSubtitles(from):
+		params = append(params,
+			fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: e.subtitleModes(), Doc: "What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop). With subtitle_key, burn draws that file, and drop replaces the tracks of the video."},
+			fileops.Param{Name: "subtitle_track", Type: fileops.Integer, Min: 1, Max: maxStreams, Doc: "Which subtitle track to keep or to burn in, from 1; without it, all are kept, or the default one is burnt in."},
+		)
+	case len(added) > 0 && e.burns:
+		params = append(params, fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: []string{keepSubtitles, burnSubtitles}, Doc: "Whether subtitle_key becomes a track (keep) or part of the picture (burn)."})
+	}
+	return append(params, added...)
 }
 
 // holdsSubtitles reports whether files of a format may have subtitles in text.
@@ -247,13 +260,17 @@ type request struct {
 	fadeIn, fadeOut float64 // seconds, 0 if absent
 	subtitles       string
 	subtitleTrack   int // from 1, 0 if absent
-	given           func(name string) bool
+
+	subtitleLanguage string // of the added track, "" if absent
+
+	given func(name string) bool
 
 	// These are set while the conversion runs.
 	exact              bool           // the part of the video can be copied exactly
 	frames             int            // of the part if it is copied, 0 if start and duration are enough
 	burnt              string         // file of subtitles to burn in, "" for none
 	burntTrack         stream         // where they come from
+	added              *newTrack      // subtitles that become a track, nil for none
 	stamp              *stamp         // drawn over the pictures, nil for none
 	gains              map[int]string // filters for the loudness, by the index of the track
 	measured           float64        // seconds of sound, for fadeOut
@@ -271,7 +288,8 @@ func requestOf(p fileops.Params) (request, error) {
 		mute: p.Bool("mute"), audioTrack: p.Int("audio_track"), audioCodec: p.Get("audio_codec"), bitRate: p.Int("audio_bitrate"),
 		sampleRate: p.Int("sample_rate"), channels: p.Int("channels"), volume: -1, loudness: p.Float("loudness"),
 		fadeIn: p.Float("fade_in"), fadeOut: p.Float("fade_out"), subtitles: p.Get("subtitles"), subtitleTrack: p.Int("subtitle_track"),
-		given: p.Has,
+		subtitleLanguage: p.Get("subtitle_language"),
+		given:            p.Has,
 	}
 	if h := p.Float("video_height"); h > 0 && (r.height == 0 || h < r.height) {
 		r.height = h

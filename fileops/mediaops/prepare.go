@@ -22,7 +22,12 @@ import (
 // prepare finds out what the arguments of a conversion depend on. It returns r with it,
 // and the fraction of the job's progress that this covers.
 func (e *Engine) prepare(ctx context.Context, job *fileops.Job, m *media, t target, r request) (request, float64, error) {
-	if r.subtitles == burnSubtitles {
+	switch {
+	case job.Extra["subtitle_key"] != nil:
+		if err := e.addSubtitleFile(ctx, job, m, t, &r); err != nil {
+			return r, 0, err
+		}
+	case r.subtitles == burnSubtitles:
 		if err := e.extractSubtitles(ctx, job, m, &r); err != nil {
 			return r, 0, err
 		}
@@ -238,6 +243,9 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 	if err != nil {
 		return err
 	}
+	if r.added != nil && len(res.subtitles()) != len(m.heldSubtitles(t, o.plain))+1 {
+		return unexpected("%s", plural(len(res.subtitles()), "subtitle track"))
+	}
 	want, long, frame := m.duration, res.duration, 0.1
 	if t.kind == video {
 		vs := res.videos()
@@ -286,7 +294,7 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 	if want = r.length(want); r.start == 0 && r.duration == 0 || want == 0 {
 		return nil
 	}
-	if long > want+frame || res.duration > r.length(m.duration)+max(frame, 0.15) || m.declared(o.kept) > 0 && long < want-frame && !o.encoded {
+	if long > want+frame || r.added == nil && res.duration > r.length(m.duration)+max(frame, 0.15) || m.declared(o.kept) > 0 && long < want-frame && !o.encoded {
 		return unexpected("%.3f seconds instead of %.3f", long, want)
 	}
 	return nil
@@ -294,7 +302,7 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 
 // shapes reports whether r says what the result looks like, apart from its quality.
 func (r request) shapes() bool {
-	return r.start > 0 || r.duration > 0 || r.width > 0 || r.height > 0 || r.fps > 0 || r.turn > 0 || r.mute || r.audioTrack > 0
+	return r.start > 0 || r.duration > 0 || r.width > 0 || r.height > 0 || r.fps > 0 || r.turn > 0 || r.mute || r.audioTrack > 0 || r.added != nil
 }
 
 // Bounds of the bit rates in kbit/s with which a recording is made to fit a size.

@@ -34,7 +34,7 @@ func (d *Dashboard) changeOperation(v *visit, action, id string) error {
 
 // runAgain submits an operation of the visitor again.
 func (d *Dashboard) runAgain(v *visit, id string) (*status.Operation, error) {
-	op, err := d.cfg.Service.Again(v.r.Context(), v.owner(), id)
+	op, err := d.cfg.Service.Again(v.r, v.owner(), id)
 	if err != nil {
 		return nil, err
 	}

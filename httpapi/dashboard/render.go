@@ -48,7 +48,7 @@ func (p page) May(permission string) bool {
 // pages are the templates, each with the layout.
 type pages struct{ byName map[string]*template.Template }
 
-func loadPages(a *assets) (*pages, error) {
+func loadPages(a *assets, viewOf func(status.File) view) (*pages, error) {
 	frame, err := template.New("frame").Funcs(template.FuncMap{
 		"asset": a.url, "icon": icon, "bytes": bytesText, "count": countText, "ago": ago, "stamp": stampText, "iso": iso,
 		"took": tookText, "ext": ext, "family": family, "percent": percent, "opTitle": opTitle, "actionName": actionName,

@@ -139,7 +139,7 @@ func TestIndexes(t *testing.T) {
 	// The operations of a are completed, those of c failed, b has few; all have old
 	// operations in other states.
 	for _, text := range []string{
-		`INSERT INTO operations SELECT (jsonb_populate_record(o, jsonb_build_object('id', 'op' || n, 'created_ms', n,
+		`INSERT INTO operations SELECT (jsonb_populate_record(o, jsonb_build_object('id', 'op' || n, 'created_ms', n, 'bytes', n % 97, 'name', 'file' || (n % 89),
 			'owner', CASE WHEN n % 1000 = 7 THEN 'b' WHEN n % 2 = 1 THEN 'a' ELSE 'c' END, 'idempotency_key', CASE WHEN n = 9 THEN 'k' END,
 			'state', CASE WHEN n < 5 THEN 'running' WHEN n < 25 THEN 'queued' WHEN n IN (1001, 1007) OR n % 2 = 0 AND n <> 1002 THEN 'failed' ELSE 'completed' END,
 			'finished_ms', CASE WHEN n >= 25 THEN n + 1000 END))).* FROM operations o, generate_series(1, 6000) n`,
@@ -205,6 +205,8 @@ func TestIndexes(t *testing.T) {
 	for name, q := range map[string]status.HistoryQuery{
 		"all of an owner": {Owner: "a"}, "oldest": {Owner: "a", Oldest: true}, "next page": {Owner: "a", After: "op5001"}, "all": {}, "days": {Owner: "a", From: day, To: day.Add(time.Second)},
 		"queued": {Owner: "c", Condition: status.Enqueued}, "waiting": {Owner: "c", Condition: status.Held}, "running, all": {Condition: status.Active},
+		"by size": {Owner: "a", Order: status.BySize}, "smallest": {Owner: "a", Order: status.BySize, Oldest: true, After: "op5001"}, "by name": {Owner: "a", Order: status.ByName, Oldest: true},
+		"by name, next page": {Owner: "a", Order: status.ByName, After: "op5001"}, "by duration": {Owner: "a", Order: status.ByDuration}, "shortest": {Owner: "a", Order: status.ByDuration, Oldest: true, After: "999.op5001"},
 	} {
 		inSQLite = q.Owner != "" // others read the rows in their order, or the few that are open
 		_, err := db.Operations().History(t.Context(), q)

@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"fileops/pdfread/internal/markdown": {"fileops/format", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
 	"fileops/pdfread/internal/text":     {"fileops/pdfread/internal/model"},
 	"fileops/pdfread/internal/tables":   {"fileops", "internal/ooxml", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
-	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "internal/colour", "internal/report", "internal/imagefile"},
+	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "internal/charset", "internal/colour", "internal/report", "internal/imagefile"},
 	"fileops/officeops":                 {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited", "internal/odfcrypt", "internal/officetext", "internal/pagelist", "internal/pdfpack", "internal/route", "internal/safezip"},
 	"fileops/mailops":                   {"fileops", "fileops/format", "internal/charset", "internal/compound", "internal/report", "internal/rtf"},
 	"fileops/bookops":                   {"fileops", "fileops/format", "fileops/engine", "internal/safezip"},
@@ -142,7 +142,8 @@ var arrows = map[string][]string{
 	"httpapi/client":             {},
 	"httpapi/mcp":                {"httpapi", "httpapi/client", "capability", "fileops", "fileops/format", "internal/batch", "internal/charset", "internal/pagelist"},
 	"internal/batch":             {"httpapi/client", "fileops", "fileops/format"},
-	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "upload/blob", "capability",
+	"httpapi/dashboard/thumbnail": {"fileops", "fileops/format", "internal/safezip", "upload", "upload/blob"},
+	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "httpapi/dashboard/thumbnail", "status", "status/webhook", "upload", "upload/blob", "capability",
 		"fileops/format"},
 }
 

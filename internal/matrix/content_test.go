@@ -232,7 +232,11 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 			tr.effect = func(c *content) { c.sound, c.tone = 0, false }
 		}
 	case "subtitles":
-		tr.input = subtitled
+		if takes(c.Schema, "subtitle_track") {
+			tr.input = subtitled
+		} else {
+			tr.also = fileops.Args{"subtitle_key": subtitleFile()}
+		}
 	case "flip":
 		tr.effect = func(c *content) { c.order = orders[v] }
 	case "enlarge":
@@ -431,6 +435,14 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: 44100}
 	case "channels", "audio_track":
 		return trial{value: 1}
+	case "subtitle_key":
+		tr := trial{value: subtitleFile()}
+		if !takes(c.Schema, "subtitle_language") { // the target has no tracks for them
+			tr.also = fileops.Args{"subtitles": "burn"}
+		}
+		return tr
+	case "subtitle_language":
+		return trial{value: "en", also: fileops.Args{"subtitle_key": subtitleFile()}}
 	case "subtitle_track":
 		if c.Target().Family() == format.Document {
 			return trial{value: 1, input: captioned}
@@ -480,6 +492,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		switch c.Action {
 		case "lock", "unlock", "reset_password", "zip":
 			return trial{value: password, effect: func(c *content) { c.password = password }}
+		}
+		if c.Action == "compress" && c.From != format.PDF { // the result has the password, too
+			return trial{
+				value: password, effect: func(c *content) { c.password = password },
+				input: func(t testing.TB, f format.Format) *fileops.File { return input(t, "unlock", f) },
+			}
 		}
 		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files
 			return trial{value: password}
@@ -547,6 +565,11 @@ func delimited(c matrix.Cell, value any, between string) trial {
 		b, _ := specimen.Of(t, f).Bytes()
 		return fileops.Bytes("a.csv", bytes.ReplaceAll(b, []byte(","), []byte(between)))
 	}}
+}
+
+// subtitleFile returns subtitles to add to a video.
+func subtitleFile() *fileops.File {
+	return fileops.Bytes("added.srt", []byte("1\n00:00:00,100 --> 00:00:00,900\n.\n"))
 }
 
 // stamp returns a picture to draw.
