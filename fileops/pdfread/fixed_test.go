@@ -115,18 +115,19 @@ func TestDocxPlace(t *testing.T) {
 	}
 }
 
-// Text boxes have room for lines that run askew, and for lines whose words overlap.
+// Text boxes have room for lines that run askew, also at the edge of the page, and for lines whose
+// words overlap, also in fonts of unknown widths.
 func TestDocxBoxesHoldTheirText(t *testing.T) {
 	t.Parallel()
 	drawing := " 0 0 1 rg 100 100 m 300 350 500 350 550 100 c f 0 g "
 	for code, content := range map[string]string{
-		fileops.WarnPageAsImage: "q 0.2588 0.9659 -0.9659 0.2588 300 450 cm " + lines("F1", 14, 0, 0, 16, "Nineteen lazy gophers run uphill") + "Q",
+		fileops.WarnPageAsImage: "q 0.2588 0.9659 -0.9659 0.2588 500 450 cm " + lines("F1", 14, 0, 0, 16, "Nineteen lazy gophers run uphill") + "Q",
 		fileops.WarnLayoutSimplified: lines("F1", 8, 60, 700, 16, "Number 133, 132, 139, 138, 143, 140, 142, 141, 144, 156, 155, 154, 163, 165, 166, 167, 176") +
 			lines("F1", 8, 65, 700, 16, "Balance 21406 brought forward from the last account of the other party in the year before"),
 	} {
-		pdf := pages(pdfPage{content: content + drawing})
+		pdf := bytes.Replace(pages(pdfPage{content: content + drawing}), []byte("/Helvetica/"), []byte("/Tahoma   /"), 1)
 		docx, codes := warned(t, newEngine(t, pdfread.Options{}), "docx", pdf)
-		if !slices.Equal(codes, []string{code}) {
+		if !slices.Contains(codes, code) {
 			t.Errorf("warnings %q, want %s", codes, code)
 		}
 		printed := words(t, office(t, "in.docx", docx[0].b, "pdf"))

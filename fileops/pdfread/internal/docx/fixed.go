@@ -21,7 +21,7 @@ func (x *writer) fixed(f *model.Fixed, section string) {
 	}
 	for _, b := range f.Boxes {
 		if b.Behind {
-			x.box(b)
+			x.box(b, f)
 		}
 	}
 	if m := f.Picture; m != nil {
@@ -33,7 +33,7 @@ func (x *writer) fixed(f *model.Fixed, section string) {
 	}
 	for _, b := range f.Boxes {
 		if !b.Behind {
-			x.box(b)
+			x.box(b, f)
 		}
 	}
 	x.out.WriteString(`</w:p>`)
@@ -66,8 +66,8 @@ func (x *writer) anchor(p place, uri string, content func()) {
 	x.out.WriteString(`</a:graphicData></a:graphic></wp:anchor></w:drawing></w:r>`)
 }
 
-// box writes a text box.
-func (x *writer) box(b *model.Box) {
+// box writes a text box of a page.
+func (x *writer) box(b *model.Box, page *model.Fixed) {
 	first, last := b.Lines[0], b.Lines[len(b.Lines)-1]
 	pitch := b.Pitch
 	pitch = cmp.Or(pitch, 1.2*first.Size)
@@ -93,11 +93,11 @@ func (x *writer) box(b *model.Box) {
 		// Programs put the baseline at four fifths of a line of exact height.
 		p.T, p.H = first.Base-0.8*pitch, last.Base-first.Base+pitch+0.1*first.Size
 		slack := 0.1*b.W() + 6
-		switch w := textWidth(b); {
+		switch {
 		case full:
 			slack = 1
-		case w > 1.05*b.W(): // what wraps is below the box, and lost
-			slack += 1.1 * (w - b.W())
+		case b.Turn == model.Askew: // what wraps is below the box, and lost
+			slack += max(0, askewWidth(b)-b.W())
 		}
 		p.W += slack
 		switch {
@@ -107,25 +107,21 @@ func (x *writer) box(b *model.Box) {
 			p.L -= slack
 		}
 	}
+	if b.Behind { // nobody sees its place, but what is outside of the page is lost
+		p.L, p.T = max(0, min(p.L, page.W-p.W)), max(0, min(p.T, page.H-p.H))
+	}
 	x.anchor(p, nsShape, func() {
 		x.textBox(p, direction, func() { x.boxText(b, p, pitch, full, rtl) })
 	})
 }
 
-// textWidth estimates the width of the longest line of a box. It is more than that of the box if words
-// overlap each other, or if they run askew.
-func textWidth(b *model.Box) (most float64) {
-	const char, space = 0.6, 0.25 // of the size
+// askewWidth estimates the width of the longest line of a box whose text runs askew in the PDF file.
+func askewWidth(b *model.Box) (most float64) {
+	const char = 0.7 // of the size, with spaces
 	for _, l := range b.Lines {
 		sum := 0.0
-		for i, w := range l.Words {
-			width := w.W()
-			if b.Turn == model.Askew {
-				width = char * w.Size * float64(utf8.RuneCountInString(w.Text()))
-			}
-			if sum += width; i > 0 && !w.Glued {
-				sum += space * w.Size
-			}
+		for _, w := range l.Words {
+			sum += char * w.Size * float64(1+utf8.RuneCountInString(w.Text()))
 		}
 		most = max(most, sum)
 	}

@@ -194,11 +194,25 @@ func (d *Document) Fit(l *Line, vertical bool) int {
 	is, will := l.W(), d.lineWidth(l)
 	if vertical {
 		is = l.H()
+	} else if w := l.apart(); will == 0 && w > 1.05*is {
+		will = w
 	}
 	if will == 0 || is <= 0 {
 		return 100
 	}
 	return min(max(int(100*is/will), 50), 180)
+}
+
+// apart returns the width of a line whose words do not overlap each other, as they do in some PDF
+// files.
+func (l *Line) apart() (sum float64) {
+	const space = 0.25 // of the size
+	for i, w := range l.Words {
+		if sum += w.W(); i > 0 && !w.Glued {
+			sum += space * w.Size
+		}
+	}
+	return sum
 }
 
 // These are the widths of Arial, Times New Roman and Courier New, which their
