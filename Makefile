@@ -6,7 +6,7 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 
-.PHONY: run build build-all check test test-all lint vuln hooks matrix bench bench-check fuzz soak docs corpus release release-snapshot clean
+.PHONY: run build build-all check test test-all lint vuln hooks matrix bench bench-check growth fuzz soak docs corpus release release-snapshot clean
 
 ## run: install missing packages, build, start the server on 127.0.0.1:8080
 run: build
@@ -86,6 +86,11 @@ bench:
 bench-check:
 	@scripts/setup.sh bench
 	$(GO) run ./benchmarks/compare -budget 5s -rounds 5 -check benchmarks/baseline.json
+
+## growth: measure how time and memory grow with the size of the work, into docs/growth.md; about half an hour
+growth:
+	@scripts/setup.sh bench
+	$(GO) run ./benchmarks/growth -o docs/growth.md -images docs/images
 
 ## fuzz: run every fuzz target for FUZZTIME (default 30s)
 FUZZTIME ?= 30s

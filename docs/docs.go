@@ -5,5 +5,5 @@ import "embed"
 
 // Files has the pages in Markdown, and their pictures.
 //
-//go:embed *.md guides/*.md design/*.md images/*.png
+//go:embed *.md guides/*.md design/*.md images/*.png images/*.svg
 var Files embed.FS

@@ -170,7 +170,7 @@ func document(results []result, full bool, tools string) []byte {
 	p("Written by `make bench`, which runs Filewright and the tools that people use for the same in turn on one machine, and each once before it counts, except where one run takes many seconds.")
 	p("Figures are medians. Time is that of the clock, with the two middle quarters of the runs in brackets; CPU is user and system time of all processes that took part;")
 	p("memory is the peak of the resident memory of these in all runs; ratios are ours to theirs, so that less is better for us. Tools that are kept warm run in a process that is started before.")
-	p("Quality is the structural similarity (SSIM) to the input. The sources are in [benchmarks](../benchmarks/README.md).")
+	p("Quality is the structural similarity (SSIM) to the input. The sources are in [benchmarks](../benchmarks/README.md). [How cost grows](growth.md) has time and memory over the size of the work.")
 	if !full {
 		p("")
 		p("This is the short run, with small inputs for zip and upload: `make bench` makes the full one.")

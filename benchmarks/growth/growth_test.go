@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 	}
 	text, err := os.ReadFile(report)
 	systest.NoError(t, err)
-	for _, want := range []string{"## Rows of a table", "| Rows | 10 | 100 | Exponent |", "| CSV → JSON | ", "images/growth-rows.svg", "| Clients | 1 | 2 | 4 | 8 | 16 | 32 | 64 |", "| – p50, p99 | "} {
+	for _, want := range []string{"## Rows of a table", "This run did not measure: PDF: merge with itself; ", "| Rows | 10 | 100 | Exponent |", "| CSV → JSON | ", "images/growth-rows.svg", "| Clients | 1 | 2 | 4 | 8 | 16 | 32 | 64 |", "| – p50, p99 | "} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
@@ -88,11 +88,11 @@ func TestExponent(t *testing.T) {
 	}
 	steep := group{name: "x", title: "X", unit: "pages", series: []series{*of(2, 1, 10, 100)}}
 	steep.series[0].name = "slow"
-	if text := string(page([]group{steep})); !strings.Contains(text, "- slow: exponent 2.0") {
+	if text := string(page([]group{steep}, nil)); !strings.Contains(text, "- slow: exponent 2.0") {
 		t.Errorf("a steep series is not named:\n%s", text)
 	}
 	steep.series[0] = *of(1, 1, 1000, 10_000)
-	if text := string(page([]group{steep})); !strings.Contains(text, "No series grows faster") {
+	if text := string(page([]group{steep}, nil)); !strings.Contains(text, "No series grows faster") {
 		t.Errorf("a linear series is named:\n%s", text)
 	}
 }

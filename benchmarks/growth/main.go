@@ -41,6 +41,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("growth", flag.ContinueOnError)
 	budget := f.Duration("budget", 20*time.Second, "processor time of one run after which a series ends")
+	limit := f.Duration("for", 0, "duration after which no series starts; 0: no limit")
 	rounds := f.Int("rounds", 5, "how often a run that takes little time is repeated")
 	most := f.Int("most", 0, "largest size; 0: no limit")
 	match := f.String("run", "", "only series whose name matches this regular expression")
@@ -67,10 +68,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	e := &environment{self: self, dir: dir, budget: *budget, rounds: *rounds, most: *most, inputs: newInputs(dir), out: out}
+	if *limit > 0 {
+		e.end = time.Now().Add(*limit)
+	}
 	var groups []group
 	var failed error
+	var missing []string // series
 	for _, g := range allGroups() {
-		g.series = slices.DeleteFunc(g.series, func(s series) bool { return !wanted.MatchString(s.name) })
+		g.series = slices.DeleteFunc(g.series, func(s series) bool {
+			other := !wanted.MatchString(s.name)
+			if other {
+				missing = append(missing, s.name)
+			}
+			return other
+		})
 		if err := e.measureGroup(ctx, &g); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -78,7 +89,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			failed = errors.Join(failed, err)
 		}
 		// The other series are still useful.
-		if g.series = slices.DeleteFunc(g.series, func(s series) bool { return len(s.points) == 0 }); len(g.series) > 0 {
+		g.series = slices.DeleteFunc(g.series, func(s series) bool {
+			if len(s.points) == 0 {
+				missing = append(missing, s.name)
+			}
+			return len(s.points) == 0
+		})
+		if len(g.series) > 0 {
 			groups = append(groups, g)
 		}
 	}
@@ -90,7 +107,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if *report != "" {
-		if err := os.WriteFile(*report, page(groups), 0o644); err != nil {
+		if err := os.WriteFile(*report, page(groups, missing), 0o644); err != nil {
 			return err
 		}
 	}
@@ -143,6 +160,7 @@ type environment struct {
 	self   string // this program
 	dir    string
 	budget time.Duration
+	end    time.Time // when no series starts any more; zero: no limit
 	rounds int
 	most   int
 	inputs *inputSet
@@ -151,7 +169,7 @@ type environment struct {
 
 // measureGroup measures the series of a group in one process.
 func (e *environment) measureGroup(ctx context.Context, g *group) (err error) {
-	if len(g.series) == 0 {
+	if len(g.series) == 0 || e.over() {
 		return nil
 	}
 	child, err := proc.Start(e.self, "-worker")
@@ -160,6 +178,9 @@ func (e *environment) measureGroup(ctx context.Context, g *group) (err error) {
 	}
 	defer func() { err = errors.Join(err, child.Close()) }()
 	for i := range g.series {
+		if e.over() {
+			break
+		}
 		s := &g.series[i]
 		measure := e.measure
 		if s.clients != nil {
@@ -171,6 +192,8 @@ func (e *environment) measureGroup(ctx context.Context, g *group) (err error) {
 	}
 	return err
 }
+
+func (e *environment) over() bool { return !e.end.IsZero() && time.Now().After(e.end) }
 
 func (e *environment) measure(ctx context.Context, child *proc.Child, s *series) error {
 	for i, n := range s.sizes {
@@ -205,7 +228,7 @@ func (e *environment) measure(ctx context.Context, child *proc.Child, s *series)
 			if p.memory == 0 || got.Memory < p.memory {
 				p.memory = got.Memory
 			}
-			if got.CPU > e.budget/2 {
+			if round > 0 && got.CPU > e.budget/2 {
 				break
 			}
 		}

@@ -35,8 +35,8 @@ func (s *series) exponent() float64 {
 	return math.Log(float64(b)/float64(a)) / math.Log(float64(last.size)/float64(before.size))
 }
 
-// page returns the page with all groups.
-func page(groups []group) []byte {
+// page returns the page with all groups. missing names series that were not measured.
+func page(groups []group, missing []string) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# How cost grows
 
@@ -59,6 +59,9 @@ The exponent is k where cost grows as size to the power of k, between the two la
 		fmt.Fprintf(&b, "No series grows faster than size to the power of %.1f.\n", superlinear)
 	} else {
 		fmt.Fprintf(&b, "These grow faster than size to the power of %.1f:\n\n%s\n", superlinear, strings.Join(steep, "\n"))
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(&b, "\nThis run did not measure: %s.\n", strings.Join(missing, "; "))
 	}
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n\n", g.title)

@@ -77,7 +77,7 @@ func allGroups() []group {
 			{name: "WAV → FLAC", action: "convert", args: to("flac"), sizes: secondSizes, files: seconds},
 		}},
 		{name: "clients", title: "Clients at the same time", unit: "clients",
-			text: "Processor time is that of the server for one request, with SQLite and API keys. A loop uploads a file of 1 KB, zips it, waits for the result and downloads it.", series: []series{
+			text: "Processor time is that of the server for one request, with SQLite and API keys. A loop uploads a file of 1 KB, zips it, waits for the result and downloads it. p50 and p99 depend on what else the machine does.", series: []series{
 				{name: "status of an operation", sizes: clientSizes, clients: (*client).poll},
 				{name: "list of operations", sizes: clientSizes, clients: (*client).list},
 				{name: "upload of 10 KB", sizes: clientSizes, clients: (*client).upload},

@@ -136,6 +136,8 @@ func (s *Site) read(source fs.FS) (map[string]*page, error) {
 			pages[name], err = render(name, b)
 		case ".png":
 			s.add(Path+"/"+name, "image/png", b)
+		case ".svg":
+			s.add(Path+"/"+name, "image/svg+xml", b)
 		}
 		return err
 	})

@@ -95,7 +95,7 @@ func TestServe(t *testing.T) {
 		location     string
 	}{
 		{"GET", "/docs", 200, ""}, {"HEAD", "/docs", 200, ""}, {"GET", "/docs/", 301, "/docs"}, {"GET", "/docs/quickstart/", 301, "/docs/quickstart"},
-		{"GET", "/docs/guides/embed.md", 301, "/docs/guides/embed"}, {"GET", "/docs/nope", 404, ""}, {"GET", "/docs/../go.mod", 404, ""}, {"POST", "/docs", 405, ""},
+		{"GET", "/docs/guides/embed.md", 301, "/docs/guides/embed"}, {"GET", "/docs/images/growth-pages.svg", 200, ""}, {"GET", "/docs/nope", 404, ""}, {"GET", "/docs/../go.mod", 404, ""}, {"POST", "/docs", 405, ""},
 	} {
 		w := get(tt.method, tt.path, "")
 		if w.Code != tt.status || w.Header().Get("Location") != tt.location {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -156,9 +157,9 @@ func (p *page) address(to, name string) string {
 	full := path.Join("docs", path.Dir(name), target)
 	inside, ok := strings.CutPrefix(full, "docs/")
 	switch {
-	case !ok || !strings.HasSuffix(inside, ".md") && !strings.HasSuffix(inside, ".png"):
+	case !ok || !slices.Contains([]string{".md", ".png", ".svg"}, path.Ext(inside)):
 		return repository + full + fragment
-	case strings.HasSuffix(inside, ".png"):
+	case path.Ext(inside) != ".md":
 		to = Path + "/" + inside
 	default:
 		to = urlOf(inside) + fragment
