@@ -57,9 +57,10 @@ func secretParameters(offered *capability.Matrix, action string) map[string]bool
 	return secret
 }
 
-// Again submits an operation of an account once more, with the same files, parameters and notes. It
-// fails with a [Problem] if the parameters had a secret, which is not kept, or if a file has expired.
-func (s *Service) Again(ctx context.Context, account, id string) (*status.Operation, error) {
+// Again submits an operation of an account once more, with the same files, parameters and notes, for
+// the client of a request. It fails with a [Problem] if the parameters had a secret, which is not kept, or if a file has expired.
+func (s *Service) Again(from *http.Request, account, id string) (*status.Operation, error) {
+	ctx := from.Context()
 	op, err := s.tracker.Get(ctx, account, id)
 	if err != nil {
 		return nil, err
@@ -93,6 +94,7 @@ func (s *Service) Again(ctx context.Context, account, id string) (*status.Operat
 	if err != nil {
 		return nil, err
 	}
+	r.Header, r.RemoteAddr = from.Header, from.RemoteAddr // of the client
 	fresh, err := s.submit(r, req, "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("run again: %w", err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -149,7 +150,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, idem string, body []by
 	}
 	op = &status.Operation{
 		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,
-		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID, Trace: span.Traceparent()},
+		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID, Trace: span.Traceparent(), Client: clientName(r), Address: s.clientAddress(r)},
 	}
 	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(canonical(body))
@@ -334,4 +335,25 @@ func (req *doRequest) check(maxFiles int) error {
 		return invalid("notes", "notes can have at most %d bytes in total", maxNoteBytes)
 	}
 	return nil
+}
+
+// clientName returns the User-Agent of a request, shortened, or "".
+func clientName(r *http.Request) string {
+	const longest = 300
+	name := r.UserAgent()
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(name[:min(len(name), longest)], ""))
+}
+
+// clientAddress returns the address of the client of a request, or "" if the request did not come
+// from the network.
+func (s *Service) clientAddress(r *http.Request) string {
+	if a := s.clientNetwork(r); a != unknownAddress {
+		return a
+	}
+	return ""
 }

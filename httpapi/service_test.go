@@ -857,6 +857,32 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
+// named is a client that names itself.
+type named string
+
+func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", string(n))
+	r.Header.Set("X-Forwarded-For", "192.0.2.1, 192.0.2.7")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// An operation has the name of its client, shortened and as valid text, and its address.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"shop/1.0 (ü)": "shop/1.0 (ü)", "bad\xff": "bad", strings.Repeat("a", 299) + "ü": strings.Repeat("a", 299)} {
+		for trust, address := range map[bool]string{false: "127.0.0.1", true: "192.0.2.7"} {
+			ended := make(chan status.Origin, 2)
+			a := serve(t, httpapi.Config{TrustProxy: trust, OnFinal: func(_ context.Context, op *status.Operation) { ended <- op.Origin }})
+			a.client = &http.Client{Transport: named(name)}
+			a.convert(t, "key-a", `{"convert_to":"md"}`)
+			if got := <-ended; got.Client != want || got.Address != address {
+				t.Errorf("client %q has the name %q and the address %q, want %q and %q", name, got.Client, got.Address, want, address)
+			}
+		}
+	}
+}
+
 func TestSandboxIsShown(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Sandbox: &httpapi.Sandbox{Tier: 1, Layers: []string{"seccomp"}, Missing: []string{"landlock: the kernel does not have it"}}})

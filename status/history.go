@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -84,6 +86,14 @@ type Attempt struct {
 	Node    string    `json:"node,omitempty"`   // process that ran it
 	Engine  string    `json:"engine,omitempty"` // program or library, with its version if known
 	Code    string    `json:"code,omitempty"`   // of its error, or why it was postponed; "": success
+	Log     []LogLine `json:"log,omitempty"`
+}
+
+// A LogLine is a line of the log of an [Attempt]. It has neither secrets nor paths.
+type LogLine struct {
+	Time  time.Time `json:"time"`
+	Level string    `json:"level"` // "info", "warn" or "error"
+	Text  string    `json:"text"`
 }
 
 // maxRecorded is the number of attempts that an item keeps: the latest.
@@ -91,9 +101,95 @@ const maxRecorded = 10
 
 // record returns the attempts of an item after another one.
 func (o Outcome) record(it Item, code string, now time.Time) []Attempt {
-	a := Attempt{Started: it.Started, Ended: now, Node: o.Node, Engine: o.Engine, Code: code}
+	a := Attempt{Started: it.Started, Ended: now, Node: o.Node, Engine: o.Engine, Code: code, Log: o.Log}
 	list := append(slices.Clone(it.Attempts), a)
-	return list[max(0, len(list)-maxRecorded):]
+	list = list[max(0, len(list)-maxRecorded):]
+	left := maxLogBytes
+	for i := range slices.Backward(list) {
+		list[i].Log, left = shorten(list[i].Log, left)
+	}
+	return list
+}
+
+// maxLogBytes bounds the texts of the log lines of an item.
+const maxLogBytes = 2 << 10
+
+// shorten returns the first lines that have at most left bytes of text together, and how
+// many bytes are left then. If lines are missing, nothing is left.
+func shorten(lines []LogLine, left int) ([]LogLine, int) {
+	for i, l := range lines {
+		if left -= len(l.Text); left < 0 {
+			return slices.Clone(lines[:i]), 0
+		}
+	}
+	return slices.Clone(lines), left
+}
+
+// An Order is an order of operations. Equal ones are in the order of their IDs.
+type Order string
+
+// The orders of operations.
+const (
+	ByTime     Order = ""         // Created
+	BySize     Order = "size"     // Operation.InputBytes
+	ByDuration Order = "duration" // until Finished; operations that are not final count as the longest
+	ByName     Order = "name"     // SortName
+)
+
+// InputBytes returns the size of all input files.
+func (op *Operation) InputBytes() (n int64) {
+	items, _ := op.ItemsOf(0)
+	for _, it := range items {
+		for _, f := range it.Inputs {
+			n += f.Size
+		}
+	}
+	return n
+}
+
+// SortName returns the name of the first input file for [ByName]: in lower case, and at
+// most 100 bytes long.
+func SortName(op *Operation) string {
+	const longest = 100
+	for _, it := range op.Items {
+		for _, f := range it.Inputs {
+			name := strings.ToLower(f.Name)
+			return strings.ToValidUTF8(strings.ReplaceAll(name[:min(len(name), longest)], "\x00", " "), "")
+		}
+	}
+	return ""
+}
+
+// longest is the duration in milliseconds of operations that are not final, for ByDuration. It is
+// exact as a floating-point number.
+const longest = 1<<53 - 1
+
+// duration returns the duration of op for ByDuration, in milliseconds.
+func (op *Operation) duration() int64 {
+	if op.Finished.IsZero() {
+		return longest
+	}
+	return op.Finished.UnixMilli() - op.Created.UnixMilli()
+}
+
+// A Cursor is a position in the order ByDuration: that of an operation when it was listed, because
+// a running operation has another position later.
+type Cursor struct {
+	Duration int64
+	ID       string
+}
+
+// String returns the cursor as HistoryPage.Next.
+func (c Cursor) String() string { return fmt.Sprintf("%d.%s", c.Duration, c.ID) }
+
+// ParseCursor parses a HistoryPage.Next. Its error matches fs.ErrNotExist.
+func ParseCursor(text string) (c Cursor, err error) {
+	number, id, _ := strings.Cut(text, ".")
+	if c.Duration, err = strconv.ParseInt(number, 10, 64); err != nil || id == "" {
+		return c, fmt.Errorf("position %q: %w", text, fs.ErrNotExist)
+	}
+	c.ID = id
+	return c, nil
 }
 
 // A HistoryQuery selects operations. Empty fields select all.
@@ -105,9 +201,18 @@ type HistoryQuery struct {
 	Condition Condition
 	From, To  time.Time // Created, From included
 
-	Oldest bool   // oldest first
+	Order  Order  // needs Owner; without it, the order is ByTime
+	Oldest bool   // ascending: oldest, smallest, shortest or first name first
 	After  string // HistoryPage.Next of the page before
 	Limit  int    // 0: 50
+}
+
+// Position returns the position of op in an order, as HistoryPage.Next.
+func (op *Operation) Position(o Order) string {
+	if o == ByDuration {
+		return Cursor{op.duration(), op.ID}.String()
+	}
+	return op.ID
 }
 
 // A HistoryPage is a part of the operations that a [HistoryQuery] selects.
@@ -126,7 +231,7 @@ var ErrNotFinal = errors.New("the operation is not finished")
 // A History is a [Store] that can search and forget operations. Package statustest tests
 // it if a store implements it.
 type History interface {
-	// History returns operations, newest first.
+	// History returns operations in the order of q, descending unless q.Oldest is set: newest first.
 	History(ctx context.Context, q HistoryQuery) (HistoryPage, error)
 
 	// Delete removes a final operation and returns it. It fails with ErrNotFinal, or an
@@ -174,18 +279,41 @@ func (s *MemStore) History(_ context.Context, q HistoryQuery) (page HistoryPage,
 	if q.Oldest {
 		sign = 1
 	}
-	slices.SortFunc(all, func(x, y *memOp) int { return sign * x.position().compare(y.position()) })
-	if q.After != "" {
-		m := s.ops[q.After]
-		if m == nil {
+	if q.Owner == "" {
+		q.Order = ByTime
+	}
+	compare := func(x, y *memOp) (c int) {
+		switch q.Order {
+		case BySize:
+			c = cmp.Compare(x.op.InputBytes(), y.op.InputBytes())
+		case ByDuration:
+			c = cmp.Compare(x.op.duration(), y.op.duration())
+		case ByName:
+			c = cmp.Compare(SortName(&x.op), SortName(&y.op))
+		default:
+			c = x.op.Created.Compare(y.op.Created)
+		}
+		return sign * cmp.Or(c, cmp.Compare(x.op.ID, y.op.ID))
+	}
+	slices.SortFunc(all, compare)
+	if q.After != "" && q.Order == ByDuration {
+		c, err := ParseCursor(q.After)
+		if err != nil {
+			return page, err
+		}
+		all = slices.DeleteFunc(all, func(m *memOp) bool {
+			return sign*cmp.Or(cmp.Compare(m.op.duration(), c.Duration), cmp.Compare(m.op.ID, c.ID)) <= 0
+		})
+	} else if q.After != "" {
+		at := s.ops[q.After]
+		if at == nil {
 			return page, missing(q.After)
 		}
-		p := m.position()
-		all = slices.DeleteFunc(all, func(m *memOp) bool { return sign*m.position().compare(p) <= 0 })
+		all = slices.DeleteFunc(all, func(m *memOp) bool { return compare(m, at) <= 0 })
 	}
 	for _, m := range all {
 		if len(page.Operations) == cmp.Or(q.Limit, 50) {
-			page.Next = page.Operations[len(page.Operations)-1].ID
+			page.Next = page.Operations[len(page.Operations)-1].Position(q.Order)
 			break
 		}
 		page.Operations = append(page.Operations, m.op.Clone())

@@ -80,7 +80,7 @@ type Operation struct {
 	IdempotencyKey string
 	Fingerprint    string
 
-	// Origin names the request that submitted the operation, for log lines.
+	// Origin describes the request that submitted the operation.
 	Origin Origin
 
 	// Asked is what the request asked for, without secrets: an element for each step, or
@@ -95,11 +95,13 @@ type Operation struct {
 	Finished time.Time // zero until final
 }
 
-// An Origin names the request that submitted an operation. All fields may be empty.
+// An Origin describes the request that submitted an operation. All fields may be empty.
 type Origin struct {
 	Request string // ID of the request
 	Key     string // ID of the credential, not the credential
 	Trace   string // traceparent of the span that submitted it; see package trace
+	Client  string // name of the program that sent it (User-Agent), unverified
+	Address string // IP address of that program, or of its network
 }
 
 // Clone returns a deep copy of op.
@@ -292,6 +294,10 @@ type Outcome struct {
 	// Node and Engine say where the attempt ran, for people. A [Tracker] sets Node to its
 	// [Config.Node].
 	Node, Engine string
+
+	// Log has lines about the attempt, for people. An item keeps at most 2 KiB of them,
+	// those of its latest attempts.
+	Log []LogLine
 
 	// Next makes the items of the next step if this outcome ends a step of an operation
 	// of several steps; see [Operation.Advance]. Of the items, only Queue, Inputs and

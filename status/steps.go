@@ -15,13 +15,17 @@ type Step struct {
 	Action string `json:"action"`
 	Items  int    `json:"items,omitempty"` // number of its items; 0: it has not started
 	Keep   bool   `json:"keep,omitempty"`  // its results stay when the operation is final
+
+	// Started is when its items were queued, to the millisecond; zero for the first step,
+	// whose items are queued with the operation.
+	Started time.Time `json:"started,omitzero"`
 }
 
 // Begin prepares the steps of a new operation, whose items are those of the first step.
 // All stores call it in Create.
 func (op *Operation) Begin() {
 	for i := range op.Steps {
-		op.Steps[i].Items = 0
+		op.Steps[i].Items, op.Steps[i].Started = 0, time.Time{}
 	}
 	if len(op.Steps) > 0 {
 		op.Steps[0].Items = len(op.Items)
@@ -73,6 +77,14 @@ func (op *Operation) ItemsOf(step int) (items []Item, first int) {
 	return op.Items[min(first, end):end], first
 }
 
+// Queued returns when an item was queued first; zero if that is not known.
+func (op *Operation) Queued(item int) time.Time {
+	if step := op.StepOf(item); step > 0 {
+		return op.Steps[step].Started
+	}
+	return op.Created
+}
+
 // last reports whether no step follows the given one.
 func (op *Operation) last(step int) bool { return step >= len(op.Steps)-1 }
 
@@ -119,7 +131,7 @@ func (op *Operation) Advance(next func(*Operation) []Item, now time.Time) []Item
 		}
 		fresh = append(fresh, one)
 	}
-	op.Steps[step+1].Items = len(fresh)
+	op.Steps[step+1].Items, op.Steps[step+1].Started = len(fresh), now.Truncate(time.Millisecond).UTC()
 	op.Items = append(op.Items, fresh...)
 	return fresh
 }

@@ -149,6 +149,7 @@ type Tracker struct {
 	rescued atomic.Int64
 	running atomic.Bool
 	cancels sync.Mutex // serialises Cancel, so that OnFinal is called once
+	swept   atomic.Pointer[sweepResult]
 
 	mu   sync.Mutex
 	base context.Context             // parent of the attempts' contexts; set by Run
@@ -416,17 +417,15 @@ func (t *Tracker) logOf(c *Claim) *slog.Logger {
 	return log
 }
 
-// startSpan starts the span of an attempt. The time in the queue gets a span of its own, if its
-// start is known: that of the first items, or of an item that was tried before.
+// startSpan starts the span of an attempt. The time in the queue, since the item was queued or tried
+// before, gets a span of its own.
 func (t *Tracker) startSpan(ctx context.Context, c *Claim) (context.Context, *trace.Span) {
 	if t.cfg.Tracer == nil {
 		return ctx, nil
 	}
-	var since time.Time
+	since := c.Op.Queued(c.Index)
 	if n := len(c.Item.Attempts); n > 0 {
 		since = c.Item.Attempts[n-1].Ended
-	} else if c.Op.StepOf(c.Index) == 0 {
-		since = c.Op.Created
 	}
 	known := !since.IsZero() && !since.After(time.Now())
 	if known && c.Op.Origin.Trace != "" {
@@ -925,7 +924,24 @@ func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
 		n, err2 := t.cfg.Store.DeleteFinished(ctx, now.Add(-t.cfg.Retention))
 		deleted, err = n, errors.Join(err, err2)
 	}
+	t.swept.Store(&sweepResult{time.Now(), deleted, err})
 	return expired, deleted, err
+}
+
+// A sweepResult is the result of one sweep.
+type sweepResult struct {
+	at      time.Time
+	deleted int
+	err     error
+}
+
+// LastSweep returns when the last [Tracker.Sweep] of this process ended, and its results. The time is
+// zero if none has ended.
+func (t *Tracker) LastSweep() (at time.Time, deleted int, err error) {
+	if r := t.swept.Load(); r != nil {
+		return r.at, r.deleted, r.err
+	}
+	return time.Time{}, 0, nil
 }
 
 // expire fails the items that have been queued since before the given time.

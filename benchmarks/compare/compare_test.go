@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/benchmarks/internal/inputs"
+	"github.com/filewright/filewright/benchmarks/internal/proc"
 	"github.com/filewright/filewright/benchmarks/internal/worker"
 	"github.com/filewright/filewright/internal/systest"
 )
@@ -122,10 +123,10 @@ func TestClock(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	systest.NoError(t, err)
 	systest.NoError(t, cmd.Start())
-	before := clock(cmd.Process.Pid)
+	before := proc.Clock(cmd.Process.Pid)
 	in.Write([]byte("\n"))
 	out.Read(make([]byte, 5))
-	after := clock(cmd.Process.Pid)
+	after := proc.Clock(cmd.Process.Pid)
 	in.Close()
 	cmd.Wait()
 	total := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

@@ -3,20 +3,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/filewright/filewright/benchmarks/internal/worker"
+	"github.com/filewright/filewright/benchmarks/internal/proc"
 )
 
 // A contender runs a task repeatedly.
@@ -65,7 +59,7 @@ func (c *command) measure(ctx context.Context, dir string) (sample, error) {
 	if err := cmd.Start(); err != nil {
 		return sample{}, err
 	}
-	stop := watch(cmd.Process.Pid)
+	stop := proc.Watch(cmd.Process.Pid)
 	err := cmd.Wait()
 	s := sample{wall: time.Since(start), memory: stop()}
 	if err != nil {
@@ -78,56 +72,19 @@ func (c *command) measure(ctx context.Context, dir string) (sample, error) {
 
 func (c *command) close() error { return nil }
 
-// A server is a program that keeps running: for each run it reads a line of JSON from standard
-// input and answers with a line of JSON.
+// A server is a program that keeps running. Every run sends it the same request, with "dir" added.
 type server struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
+	*proc.Child
 	request map[string]any
 }
 
-// newServer starts a program. Every run sends request, with "dir" added.
+// newServer starts a program.
 func newServer(request map[string]any, argv ...string) (*server, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return nil, fmt.Errorf("%s: %w", argv[0], errMissing)
 	}
-	s := &server{cmd: exec.Command(argv[0], argv[1:]...), request: request}
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	s.cmd.Stderr = os.Stderr
-	var err error
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s.out = bufio.NewReader(out)
-	return s, s.cmd.Start()
-}
-
-// ask sends a request and waits for the answer.
-func (s *server) ask(request map[string]any) (worker.Answer, error) {
-	var a worker.Answer
-	b, err := json.Marshal(request)
-	if err != nil {
-		return a, err
-	}
-	if _, err := s.in.Write(append(b, '\n')); err != nil {
-		return a, err
-	}
-	line, err := s.out.ReadBytes('\n')
-	if err != nil {
-		return a, fmt.Errorf("%s: %w", filepath.Base(s.cmd.Path), err)
-	}
-	if err := json.Unmarshal(line, &a); err != nil {
-		return a, fmt.Errorf("%s: %w: %s", filepath.Base(s.cmd.Path), err, line)
-	}
-	if a.Error != "" {
-		return a, errors.New(a.Error)
-	}
-	return a, nil
+	child, err := proc.Start(argv...)
+	return &server{child, request}, err
 }
 
 func (s *server) measure(ctx context.Context, dir string) (sample, error) {
@@ -135,7 +92,7 @@ func (s *server) measure(ctx context.Context, dir string) (sample, error) {
 	for k, v := range s.request {
 		request[k] = v
 	}
-	out, err := s.during(func() error { _, err := s.ask(request); return err })
+	out, err := s.during(func() error { _, err := s.Ask(request); return err })
 	if err == nil {
 		out.size, err = sizeOf(dir)
 	}
@@ -144,39 +101,8 @@ func (s *server) measure(ctx context.Context, dir string) (sample, error) {
 
 // during measures the server while f runs.
 func (s *server) during(f func() error) (sample, error) {
-	idle, err := s.ask(map[string]any{"op": "settle"})
-	if err != nil {
-		return sample{}, err
-	}
-	pid := s.cmd.Process.Pid
-	forget(pid)
-	before := familyCPU(pid, idle.CPU)
-	stop := watch(pid)
-	start := time.Now()
-	err = f()
-	out := sample{wall: time.Since(start), memory: stop()}
-	if err != nil {
-		return out, err
-	}
-	if idle, err = s.ask(map[string]any{"op": "cpu"}); err != nil {
-		return out, err
-	}
-	out.cpu = familyCPU(pid, idle.CPU) - before
-	return out, nil
+	out, err := s.During(f)
+	return sampleOf(out), err
 }
 
-// close stops the program and its child processes.
-func (s *server) close() error {
-	s.in.Close()
-	done := make(chan error, 1)
-	go func() { done <- s.cmd.Wait() }()
-	select {
-	case err := <-done:
-		syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-		return err
-	case <-time.After(20 * time.Second):
-		syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-		<-done
-		return errors.New("it did not end by itself")
-	}
-}
+func (s *server) close() error { return s.Close() }

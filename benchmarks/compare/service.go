@@ -74,7 +74,7 @@ func newUploader(e *environment, size int64) (contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := w.ask(map[string]any{"op": "serve", "dir": dir})
+	a, err := w.Ask(map[string]any{"op": "serve", "dir": dir})
 	return &uploader{server: w, url: a.URL, dir: dir, size: size}, err
 }
 

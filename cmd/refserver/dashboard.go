@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/httpapi/dashboard"
+	"github.com/filewright/filewright/httpapi/dashboard/thumbnail"
 	"github.com/filewright/filewright/upload/blob"
 )
 
@@ -32,8 +35,16 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 	if a.cluster != nil {
 		nodes = a.cluster.systemNodes
 	}
+	var drawer dashboard.Thumbnailer
+	if a.set != nil {
+		actions, err := fileops.NewRegistry(a.set.Actions()...)
+		if err != nil {
+			return nil, nil, err
+		}
+		drawer = thumbnail.New(thumbnail.Config{Actions: actions, TempDir: filepath.Join(a.dataDir, "scratch"), Log: a.log})
+	}
 	d, err := dashboard.New(dashboard.Config{
-		Nodes: nodes, Failures: a.db.Failures,
+		Nodes: nodes, Failures: a.db.Failures, Thumbnails: drawer,
 		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, SignIn: a.signIn, Version: version(), OneCall: cfg.runTimeout > 0, Imports: a.imports != nil, Connect: connect, Log: a.log,
 	})
 	if err != nil {

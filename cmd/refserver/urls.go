@@ -33,7 +33,7 @@ func (a *app) newImports(cfg *serverConfig, api *httpapi.Config) (*remote.Import
 	}
 	return remote.NewImports(remote.ImportConfig{
 		Store: a.db.Transfers(), Secrets: api.Secrets, Allow: cfg.urls.allow, Total: cfg.urls.time,
-		Timeout: cfg.runTimeout, Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Log: a.log,
+		Timeout: cfg.runTimeout, Exclusive: cfg.cluster.url == "", Lease: cfg.cluster.lease, Tracer: api.Tracer, Log: a.log,
 	})
 }
 

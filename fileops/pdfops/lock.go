@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -329,9 +330,13 @@ func (t Tools) Unlock() fileops.Action {
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		if t.QPDF != nil {
+			args := []string{"--password-mode=hex-bytes", "--decrypt"}
+			if done, err := t.encryptSound(ctx, job, job.Params.Get("password"), func(pdf.Permissions) []string { return args }); done || err != nil {
+				return err
+			}
 			in, pw, err := t.open(ctx, job, job.Params.Get("password"))
 			if err == nil {
-				return t.encrypt(ctx, job, in, pw, []string{"--password-mode=hex-bytes", "--decrypt"})
+				return t.encrypt(ctx, job, in, pw, args)
 			}
 			if !errors.Is(err, errUnseen) {
 				return err
@@ -368,6 +373,9 @@ func (t Tools) ResetPassword() fileops.Action {
 		if t.QPDF == nil {
 			return pure()
 		}
+		if done, err := t.encryptSound(ctx, job, job.Params.Get("old_password"), func(perm pdf.Permissions) []string { return encryptArgs(user, owner, perm) }); done || err != nil {
+			return err
+		}
 		in, pw, err := t.open(ctx, job, job.Params.Get("old_password"))
 		if errors.Is(err, errUnseen) {
 			return pure()
@@ -400,15 +408,56 @@ func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string
 	return "", nil, errWrong()
 }
 
+// maxSound bounds the memory that [Tools.encryptSound] takes, in bytes.
+const maxSound = 64 << 20
+
+// encryptSound is [Tools.open] and [Tools.encrypt] with a single run of qpdf. args returns the
+// arguments for a file with the given permissions. It reports false unless the password opens the
+// file and the file has no defect: this package reads the encryption from the newest trailer, and
+// qpdf has no warning about the file, so it has read the same one. Then qpdf need not be asked
+// before if it sees the encryption and what the permissions are.
+func (t Tools) encryptSound(ctx context.Context, job *fileops.Job, pw string, args func(pdf.Permissions) []string) (done bool, err error) {
+	if job.Input().Size() > maxSound {
+		return false, nil
+	}
+	data, err := job.Input().ReadAll(maxSound)
+	if err != nil {
+		return false, err
+	}
+	sec, err := pdf.FindSecurity(ctx, data)
+	if err != nil || sec == nil || !sec.Newest() {
+		return false, context.Cause(ctx)
+	}
+	for _, c := range pdf.PasswordForms(pw) {
+		if _, ok := sec.Open(c); !ok {
+			continue
+		}
+		in, err := job.Path(job.Input())
+		if err != nil {
+			return false, err
+		}
+		if err := t.encryptBy(ctx, job, in, c, args(sec.Permissions()), nil); err != nil {
+			return false, context.Cause(ctx) // the usual way finds out why
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
 // encrypt makes qpdf write the result: a copy of the input, which pw opens,
 // encrypted or decrypted according to args.
 func (t Tools) encrypt(ctx context.Context, job *fileops.Job, in string, pw []byte, args []string) error {
+	return t.encryptBy(ctx, job, in, pw, args, []string{"--warning-exit-0"})
+}
+
+// encryptBy is encrypt with more arguments.
+func (t Tools) encryptBy(ctx context.Context, job *fileops.Job, in string, pw []byte, args, more []string) error {
 	if err := warnSigned(job); err != nil {
 		return err
 	}
 	return job.WriteFile(job.Input().Name(), func(out string) error {
-		args := append(password(pw)[1:], args...)
-		if err := t.qpdf(ctx, job, append(args, in, out)...); err != nil {
+		args := slices.Concat(more, password(pw)[1:], args, []string{in, out})
+		if err := t.qpdfOut(ctx, job, nil, args...); err != nil {
 			var exit *engine.ExitError
 			if errors.As(err, &exit) && exit.Which() == "space for results" && job.MaxOutput() > 0 {
 				return job.TooMuch(err)

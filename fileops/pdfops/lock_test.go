@@ -153,6 +153,42 @@ func TestLockSmall(t *testing.T) {
 	}
 }
 
+// unlock and reset_password run qpdf once for a sound file, and find out more about others.
+func TestRunsOfQPDF(t *testing.T) {
+	t.Parallel()
+	sound := encrypted(t, simple("hello"), "user", "owner", "256")
+	damaged := bytes.Replace(sound, []byte("startxref"), []byte("startxxxx"), 1)
+	for name, action := range map[string]func(pdfops.Tools) (fileops.Action, fileops.Args){
+		"unlock": func(tools pdfops.Tools) (fileops.Action, fileops.Args) {
+			return tools.Unlock(), fileops.Args{"password": "user"}
+		},
+		"reset": func(tools pdfops.Tools) (fileops.Action, fileops.Args) {
+			return tools.ResetPassword(), fileops.Args{"old_password": "user", "new_password": "new"}
+		},
+	} {
+		for _, tt := range []struct {
+			name string
+			file []byte
+			once bool
+		}{{"sound", sound, true}, {"damaged", damaged, false}} {
+			t.Run(name+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				log, script := filepath.Join(dir, "log"), filepath.Join(dir, "qpdf")
+				systest.WriteScript(t, script, "#!/bin/sh\necho run >> '"+log+"'\nexec qpdf \"$@\"\n")
+				a, args := action(pdfops.Tools{QPDF: &engine.Program{Name: "qpdf", Path: script}})
+				out := run(t, a, args, pdf("a.pdf", tt.file))
+				if got := text(t, out, "-upw", "new"); !strings.Contains(got, "hello") {
+					t.Errorf("text %q", got)
+				}
+				if n := strings.Count(string(systest.ReadFile(t, log)), "run"); (n == 1) != tt.once {
+					t.Errorf("qpdf ran %d times", n)
+				}
+			})
+		}
+	}
+}
+
 func TestLockEncrypted(t *testing.T) {
 	t.Parallel()
 	free := encrypted(t, simple("x"), "", "owner", "128", "--use-aes=y")

@@ -18,9 +18,11 @@ import (
 // qpdf runs qpdf. All arguments go to its standard input, where no other process
 // can see them. Warnings about the file are not failures.
 func (t Tools) qpdf(ctx context.Context, job *fileops.Job, args ...string) error {
-	return t.qpdfOut(ctx, job, nil, args...)
+	return t.qpdfOut(ctx, job, nil, append([]string{"--warning-exit-0"}, args...)...)
 }
 
+// qpdfOut is qpdf with its standard output in out, unless that is nil. Without the argument
+// --warning-exit-0, warnings are failures.
 func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer, args ...string) error {
 	dir, err := job.Dir()
 	if err != nil {
@@ -42,7 +44,7 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 		Access: engine.Access{Read: []string{inputs}},
 		Args:   []string{"@-"},
 		Dir:    dir,
-		Stdin:  strings.NewReader("--warning-exit-0\n--no-warn\n" + strings.Join(args, "\n") + "\n"),
+		Stdin:  strings.NewReader("--no-warn\n" + strings.Join(args, "\n") + "\n"),
 		Limits: t.Run.Or(engine.Limits{CPU: time.Minute + time.Duration(size/qpdfSpeed)*time.Second, Memory: 4 << 30, FileSize: largest}),
 	}
 	if out != nil {
@@ -108,7 +110,7 @@ func failed(err error) error {
 // permissions returns the permissions of a file.
 func (t Tools) permissions(ctx context.Context, job *fileops.Job, in string, pw []byte) (pdf.Permissions, error) {
 	var out bytes.Buffer
-	err := t.qpdfOut(ctx, job, &out, append(password(pw), "--json", "--json-key=encrypt", in)...)
+	err := t.qpdfOut(ctx, job, &out, append(password(pw), "--warning-exit-0", "--json", "--json-key=encrypt", in)...)
 	if err != nil {
 		return 0, failed(err)
 	}

@@ -33,8 +33,11 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/httpapi/dashboard/thumbnail"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
 )
 
 // Path is the path prefix of every page.
@@ -63,12 +66,25 @@ type Config struct {
 	Nodes    func(context.Context) ([]SystemNode, error)
 	Failures func(ctx context.Context, since time.Time) ([]status.FailureCount, error)
 
+	// Thumbnails draws the files of an operation; nil: pages show the types of files instead.
+	Thumbnails Thumbnailer
+
 	// Connect lists further origins that browsers may upload to, such as the bucket's origin if
 	// uploads go straight there (s3blob.Store.Origin). Pages load nothing from these origins, even
 	// if downloads are redirected.
 	Connect []string
 
 	Log *slog.Logger // nil discards
+}
+
+// A Thumbnailer draws small pictures of files, as package thumbnail does.
+type Thumbnailer interface {
+	// Can reports whether a file of this name and size may have a thumbnail.
+	Can(name string, size int64) bool
+
+	// Draw returns the thumbnail of a file, with a side of thumbnail.Small or thumbnail.Large. Its
+	// error is thumbnail.ErrNone or thumbnail.ErrBusy. open opens the content.
+	Draw(ctx context.Context, f *upload.File, side int, open func(context.Context) (blob.Object, error)) (*thumbnail.Picture, error)
 }
 
 // A Dashboard serves the pages. It is safe for concurrent use.
@@ -116,7 +132,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}
-	if d.pages, err = loadPages(d.assets); err != nil {
+	if d.pages, err = loadPages(d.assets, d.viewOf); err != nil {
 		return nil, err
 	}
 	for _, origin := range cfg.Connect {
@@ -203,6 +219,9 @@ func (d *Dashboard) routes() http.Handler {
 	operate("POST operations/{id}/again", d.repeatOperation)
 	operate("POST operations/{id}/cancel", d.cancelOperation)
 	view("GET files/{key}", d.file)
+	if d.cfg.Thumbnails != nil {
+		view("GET files/{key}/thumbnail", d.thumbnail)
+	}
 	view("GET keys", d.keys)
 	manage("POST keys", d.createKey)
 	view("GET keys/{id}", d.key)
@@ -212,6 +231,10 @@ func (d *Dashboard) routes() http.Handler {
 	view("GET usage", d.usage)
 	view("GET usage.csv", d.exportUsage)
 	view("GET formats", d.formats)
+	if d.cfg.Accounts.HasAudit() {
+		manage("GET audit", d.audit)
+		manage("GET audit.csv", d.exportAudit)
+	}
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
 	own("POST settings/sessions", d.endSessions)
@@ -294,16 +317,20 @@ const (
 func (d *Dashboard) visitor(h func(*visit) error, to audience, need account.Permission) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
+		actor := account.Actor{Address: d.cfg.Accounts.From(r).Address}
 		if token := d.cfg.Accounts.Token(r); token != "" {
 			who, err := d.cfg.Accounts.Session(r.Context(), token)
 			switch {
 			case err == nil:
 				v.who, v.token = who, token
+				actor.Login, actor.Name = who.ID, who.Name
 			case !errors.Is(err, auth.ErrNoSession):
 				d.answer(v, err)
 				return
 			}
 		}
+		r = r.WithContext(auth.WithActor(r.Context(), actor))
+		v.r = r
 		switch {
 		case to == guest:
 		case v.who == nil:

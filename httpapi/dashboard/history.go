@@ -37,6 +37,56 @@ func (f *historyForm) field(name string) *string {
 	return map[string]*string{"q": &f.Text, "action": &f.Action, "state": &f.State, "key": &f.Key, "from": &f.From, "to": &f.To, "account": &f.Account, "sort": &f.Sort}[name]
 }
 
+// A sorting is an order of the list of operations.
+type sorting struct {
+	Value, Text string
+	order       status.Order
+	ascending   bool
+	column      string
+}
+
+// sorts are the orders of the list. The first of each column is that of the first click on it.
+var sorts = []sorting{
+	{"", "Newest first", status.ByTime, false, "started"},
+	{"oldest", "Oldest first", status.ByTime, true, "started"},
+	{"name", "Name, A to Z", status.ByName, true, "name"},
+	{"name-desc", "Name, Z to A", status.ByName, false, "name"},
+	{"largest", "Largest first", status.BySize, false, "size"},
+	{"smallest", "Smallest first", status.BySize, true, "size"},
+	{"longest", "Longest first", status.ByDuration, false, "duration"},
+	{"shortest", "Shortest first", status.ByDuration, true, "duration"},
+}
+
+// A columnHead is the head of a column by which the list can be sorted.
+type columnHead struct {
+	Address   string // of the list in another order
+	Direction string // aria-sort: "ascending", "descending" or "" if another column decides
+}
+
+// heads returns the heads of the columns by name.
+func (f historyForm) heads() map[string]columnHead {
+	heads := make(map[string]columnHead)
+	for i := 0; i < len(sorts); i += 2 {
+		h, to := columnHead{}, sorts[i].Value
+		for _, s := range sorts[i : i+2] {
+			if s.Value != f.Sort {
+				continue
+			}
+			if h.Direction = "descending"; s.ascending {
+				h.Direction = "ascending"
+			}
+			if s.Value == to {
+				to = sorts[i+1].Value
+			}
+		}
+		f := f
+		f.Sort = to
+		h.Address = "operations" + f.query()
+		heads[sorts[i].column] = h
+	}
+	return heads
+}
+
 // readHistory reads the filters of a request. It drops those that the visitor may not use or that
 // are invalid.
 func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
@@ -50,9 +100,6 @@ func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
 	if !slices.Contains(status.Conditions(), status.Condition(f.State)) {
 		f.State = ""
 	}
-	if f.Sort != "oldest" {
-		f.Sort = ""
-	}
 	if !v.who.Administrator || f.Account == v.who.ID {
 		f.Account = ""
 	}
@@ -60,7 +107,7 @@ func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
 		f.Text = string(runes[:200])
 	}
 	q = status.HistoryQuery{
-		Owner: v.owner(), Text: f.Text, Action: f.Action, Key: f.Key, Condition: status.Condition(f.State), Oldest: f.Sort == "oldest",
+		Owner: v.owner(), Text: f.Text, Action: f.Action, Key: f.Key, Condition: status.Condition(f.State),
 		After: values.Get("after"), Limit: operationsPerPage,
 	}
 	switch f.Account {
@@ -70,6 +117,12 @@ func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
 	default:
 		q.Owner = f.Account
 	}
+	if q.Owner == "" && f.Sort != "oldest" || q.Owner != v.owner() && strings.HasPrefix(f.Sort, "name") { // names of others are private
+		f.Sort = ""
+	}
+	at := slices.IndexFunc(sorts, func(s sorting) bool { return s.Value == f.Sort })
+	at = max(0, at)
+	f.Sort, q.Order, q.Oldest = sorts[at].Value, sorts[at].order, sorts[at].ascending
 	day := func(text *string) time.Time {
 		t, err := time.Parse(time.DateOnly, *text)
 		if err != nil {
@@ -117,6 +170,8 @@ type operationsPage struct {
 	Form     historyForm
 	States   []status.Condition
 	Actions  []string
+	Sorts    []sorting
+	Heads    map[string]columnHead // nil: the list has one order
 	Keys     []choiceOption
 	Accounts []choiceOption // for administrators
 	Rows     []*operationRow
@@ -135,7 +190,7 @@ func (b operationsPage) Newest() string { return "operations" + b.Form.query() }
 func (d *Dashboard) operations(v *visit) error {
 	f, q := readHistory(v)
 	ctx := v.r.Context()
-	b := operationsPage{Form: f, States: status.Conditions(), Actions: d.cfg.Service.Capabilities().Registry().Names(), First: q.After == "", Searches: true,
+	b := operationsPage{Form: f, States: status.Conditions(), Actions: d.cfg.Service.Capabilities().Registry().Names(), Sorts: sorts, First: q.After == "", Searches: true,
 		Export: "operations.csv" + f.query(), Back: strings.TrimPrefix(v.r.URL.RequestURI(), Path)}
 	found, err := d.cfg.Service.Operations().History(ctx, q)
 	switch {
@@ -153,6 +208,9 @@ func (d *Dashboard) operations(v *visit) error {
 		r := row(op)
 		r.Foreign = op.Owner != v.owner()
 		b.Rows = append(b.Rows, r)
+	}
+	if b.Searches && q.Owner != "" {
+		b.Heads = b.Form.heads()
 	}
 	if found.Next != "" {
 		b.Older, b.Scanned = "operations"+f.query("after", found.Next), found.Scanned
@@ -313,7 +371,6 @@ const bulkLimit = 200
 
 // bulk applies an action to the chosen operations.
 func (d *Dashboard) bulk(v *visit) error {
-	ctx, owner := v.r.Context(), v.owner()
 	ids, what := v.r.Form["id"], v.r.FormValue("what")
 	back := next(v.r.FormValue("back"))
 	if back == "" {
@@ -326,13 +383,13 @@ func (d *Dashboard) bulk(v *visit) error {
 	var one func(id string) error
 	switch what {
 	case "cancel":
-		one = func(id string) error { _, err := d.cfg.Service.Operations().Cancel(ctx, owner, id); return err }
+		one = func(id string) error { return d.changeOperation(v, account.AuditOperationCancel, id) }
 	case "delete":
-		one = func(id string) error { return d.cfg.Service.Forget(ctx, owner, id) }
+		one = func(id string) error { return d.changeOperation(v, account.AuditOperationDelete, id) }
 	case "again":
-		one = func(id string) error { _, err := d.cfg.Service.Again(ctx, owner, id); return err }
+		one = func(id string) error { _, err := d.runAgain(v, id); return err }
 	case "download":
-		err := d.cfg.Service.ResultsOf(v.w, v.r, owner, ids)
+		err := d.cfg.Service.ResultsOf(v.w, v.r, v.owner(), ids)
 		if p := httpapi.ProblemOf(err); err != nil && p.Status == http.StatusGone {
 			return d.done(v, "bulk-empty", back)
 		}

@@ -131,7 +131,7 @@ func TestOperationRequest(t *testing.T) {
 	systest.NoError(t, err)
 	input, result := v.send("a.txt", "hello"), v.send("a.zip", "PK")
 	op, err := s.service.Operations().Submit(t.Context(), status.Operation{
-		ID: "op-1", Owner: acct.ID, Action: "zip", Created: time.Now(), Origin: status.Origin{Key: key.ID, Request: "req-7"},
+		ID: "op-1", Owner: acct.ID, Action: "zip", Created: time.Now(), Origin: status.Origin{Key: key.ID, Request: "req-7", Client: "<b>curl</b>/8.5.0", Address: "192.0.2.7"},
 		Asked: []status.Asked{{Parameters: map[string]any{"level": "store"}}},
 		Items: []status.Item{{Queue: "archive", Inputs: []status.File{{Key: input, Name: "a.txt", Size: 5}}}},
 	})
@@ -139,9 +139,11 @@ func TestOperationRequest(t *testing.T) {
 	if p := v.post("/dashboard/operations/op-1/delete", nil); p.status != 409 {
 		t.Errorf("deleting what runs: %d", p.status)
 	}
-	s.finish(op.ID, status.Outcome{Results: []status.File{{Key: result, Name: "a.zip", Size: 2}}, Engine: "archiver 3", Node: "host/1"})
+	s.finish(op.ID, status.Outcome{Results: []status.File{{Key: result, Name: "a.zip", Size: 2}}, Engine: "archiver 3", Node: "host/1", Log: []status.LogLine{{Time: time.Now(), Level: "warn", Text: "archive entries <left> out links=2"}}})
 	page := v.get("/dashboard/operations/op-1").text
-	for _, want := range []string{"<code>level</code>", "<dd>store</dd>", "build server", "req-7", "archiver 3", `data-copy="op-1"`, "Run again with changes", `action="/dashboard/operations/op-1/again"`} {
+	for _, want := range []string{"<code>level</code>", "<dd>store</dd>", "build server", "req-7", "<dt>Client</dt><dd class=\"break\">&lt;b&gt;curl&lt;/b&gt;/8.5.0</dd>", "<dd class=\"break\">192.0.2.7</dd>", "archiver 3",
+		"submitted request=req-7 key=&#34;build server&#34; client=&lt;b&gt;curl&lt;/b&gt;/8.5.0 address=192.0.2.7", "started engine=&#34;archiver 3&#34;", "WARN  archive entries &lt;left&gt; out links=2", "completed results=1", "finished state=completed",
+		`data-copy="op-1"`, "Run again with changes", `action="/dashboard/operations/op-1/again"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q\n%s", want, page)
 		}
@@ -189,6 +191,57 @@ func TestOperationRequest(t *testing.T) {
 	}
 	if p := v.post("/dashboard/operations/op-2/again", nil); p.status != 409 || !strings.Contains(p.text, "Cannot run again") {
 		t.Errorf("running again without the secret: %d", p.status)
+	}
+}
+
+// The list has any order, in pages, and the address has it. Administrators see the operations of all
+// accounts only by time.
+func TestOperationsOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	v, acct := s.member("ada")
+	names := []string{"b.pdf", "C.pdf", "a.pdf"}
+	for i, name := range names {
+		_, err := s.service.Operations().Submit(t.Context(), status.Operation{
+			ID: fmt.Sprint("op-", i), Owner: acct.ID, Action: "zip", Created: time.Now().Add(time.Duration(i) * time.Second),
+			Items: []status.Item{{Queue: "archive", Inputs: []status.File{{Key: "k", Name: name, Size: int64(100 - i)}}}},
+		})
+		systest.NoError(t, err)
+	}
+	s.finish("op-2", status.Outcome{})
+	order := func(v *visitor, query string) (list string) {
+		for _, part := range strings.Split(v.get("/dashboard/operations"+query).text, `data-operation="op-`)[1:] {
+			list += part[:1]
+		}
+		return list
+	}
+	for sort, want := range map[string]string{
+		"": "210", "oldest": "012", "name": "201", "name-desc": "102", "largest": "012", "smallest": "210", "shortest": "201", "longest": "102", "nonsense": "210",
+	} {
+		if got := order(v, "?sort="+sort); got != want {
+			t.Errorf("in the order %q: %s, want %s", sort, got, want)
+		}
+	}
+	p := v.get("/dashboard/operations?sort=largest&q=pdf")
+	for _, want := range []string{
+		`aria-sort="descending"><a class="sort" href="/dashboard/operations?q=pdf&amp;sort=smallest">Size`, `href="/dashboard/operations?q=pdf&amp;sort=name">Operation`,
+		`href="/dashboard/operations?q=pdf">Started`, `<option value="largest" selected>`, `operations.csv?q=pdf&amp;sort=largest`,
+	} {
+		if !strings.Contains(p.text, want) {
+			t.Errorf("the list has no %s", want)
+		}
+	}
+	admin := s.visitor()
+	admin.login("admin", s.admin)
+	for query, want := range map[string]string{
+		"?account=all&sort=largest": "210", "?account=all&sort=oldest": "012", "?sort=largest&account=" + acct.ID: "012", "?sort=name&account=" + acct.ID: "210",
+	} {
+		if got := order(admin, query); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if p := admin.get("/dashboard/operations?account=all"); strings.Contains(p.text, "aria-sort") {
+		t.Error("the operations of all accounts can be sorted")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
 )
 
@@ -25,6 +26,7 @@ type operationPage struct {
 	Key       string // name of the API key; "": the dashboard
 	Moments   []moment
 	More      int // moments that are left out
+	Log       string
 }
 
 // A stepPart is a step of an operation.
@@ -109,12 +111,32 @@ func (p part) Title() string {
 	return plural(len(p.Inputs), "file", "files")
 }
 
-// A view is the preview of a result.
-type view struct{ Kind, Address string }
+// A view is the preview of a file.
+type view struct {
+	Kind, Address string
+	Picture       string // address of a picture that is at most about 500 pixels wide or small in bytes; "": none
+	Thumb         string // address of a very small picture; "": none
+}
+
+// smallPicture is the size in bytes of pictures that need no thumbnail.
+const smallPicture = 200_000
 
 // viewOf returns the preview of a file; its Kind is "" if browsers cannot show the file.
-func viewOf(f status.File) view {
-	return view{previewKind(f.Name), Path + "files/" + url.PathEscape(f.Key)}
+func (d *Dashboard) viewOf(f status.File) view {
+	if gone(f) {
+		return view{}
+	}
+	v := view{Kind: previewKind(f.Name), Address: Path + "files/" + url.PathEscape(f.Key)}
+	switch can := d.cfg.Thumbnails != nil && d.cfg.Thumbnails.Can(f.Name, f.Size); {
+	case can:
+		v.Picture, v.Thumb = v.Address+"/thumbnail", v.Address+"/thumbnail?small"
+	case v.Kind == "image" && f.Size <= 5_000_000:
+		v.Picture = v.Address
+	}
+	if v.Kind == "image" && f.Size <= smallPicture {
+		v.Picture = v.Address
+	}
+	return v
 }
 
 // gone reports whether a file has expired.
@@ -167,10 +189,13 @@ func (d *Dashboard) operation(v *visit) error {
 			return err
 		}
 	}
+	b.Log = logText(op, b.Key, v.who.Administrator)
 	for i, it := range b.Items {
 		p := part{Item: it, N: i + 1, Waited: -1, Worked: -1}
 		if !it.Started.IsZero() {
-			p.Waited = max(0, it.Started.Sub(op.Created))
+			if since := op.Queued(i); !since.IsZero() {
+				p.Waited = max(0, it.Started.Sub(since))
+			}
 			p.Worked = max(0, until(it).Sub(it.Started))
 		}
 		if !it.State.Final() && !it.Started.IsZero() && it.State == status.Queued {
@@ -299,7 +324,7 @@ func (b operationPage) Changeable() bool { return len(b.Asked) == 1 && len(b.Ste
 
 func (d *Dashboard) deleteOperation(v *visit) error {
 	id := v.r.PathValue("id")
-	err := d.cfg.Service.Forget(v.r.Context(), v.owner(), id)
+	err := d.changeOperation(v, account.AuditOperationDelete, id)
 	if errors.Is(err, status.ErrNotFinal) {
 		d.fail(v, http.StatusConflict, "Still running", "Cancel the operation first, then delete it.")
 		return nil
@@ -311,7 +336,7 @@ func (d *Dashboard) deleteOperation(v *visit) error {
 }
 
 func (d *Dashboard) repeatOperation(v *visit) error {
-	op, err := d.cfg.Service.Again(v.r.Context(), v.owner(), v.r.PathValue("id"))
+	op, err := d.runAgain(v, v.r.PathValue("id"))
 	if err != nil {
 		p := httpapi.ProblemOf(err)
 		if p.Status >= 500 || p.Status == http.StatusNotFound {
@@ -325,7 +350,7 @@ func (d *Dashboard) repeatOperation(v *visit) error {
 
 func (d *Dashboard) cancelOperation(v *visit) error {
 	id := v.r.PathValue("id")
-	if _, err := d.cfg.Service.Operations().Cancel(v.r.Context(), v.owner(), id); err != nil {
+	if err := d.changeOperation(v, account.AuditOperationCancel, id); err != nil {
 		return err
 	}
 	return d.done(v, "cancelled", "operations/"+url.PathEscape(id))

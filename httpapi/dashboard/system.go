@@ -39,6 +39,32 @@ type systemPage struct {
 	Failures              []status.FailureCount // of all accounts in the last 24 hours
 	Counts                bool                  // Failures is known
 	Modules               []module
+	Sweeps                []sweepRow
+}
+
+// A sweepRow is the last run of a sweep of this process.
+type sweepRow struct {
+	Name    string
+	At      time.Time // zero: none
+	Removed int
+	Failed  bool
+}
+
+// sweeps returns the sweeps of this process.
+func (d *Dashboard) sweeps() (list []sweepRow) {
+	add := func(name string, last func() (time.Time, int, error)) {
+		at, removed, err := last()
+		list = append(list, sweepRow{name, at, removed, err != nil})
+	}
+	add("Expired files and uploads", d.cfg.Service.Uploads().LastSweep)
+	add("Finished operations", d.cfg.Service.Operations().LastSweep)
+	if d.cfg.Webhooks != nil {
+		add("Webhook deliveries", d.cfg.Webhooks.LastSweep)
+	}
+	if d.cfg.Accounts.HasAudit() {
+		add("Audit log", d.cfg.Accounts.LastSweep)
+	}
+	return list
 }
 
 // A storeState describes the stored files and their removal.
@@ -75,7 +101,7 @@ func (d *Dashboard) system(v *visit) error {
 		Version: d.cfg.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Started: d.started, Memory: int64(memory.Sys - memory.HeapReleased), Goroutines: runtime.NumGoroutine(),
 		Dependencies: d.cfg.Service.Dependencies(), Engines: d.cfg.Service.Engines(), Sandbox: d.cfg.Service.Sandbox(), Tier: tierOf(d.cfg.Service.Sandbox()),
 	}
-	b.Store = d.store(ctx)
+	b.Store, b.Sweeps = d.store(ctx), d.sweeps()
 	var err error
 	if b.Queues, err = d.cfg.Service.Operations().Stats(ctx); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/dashboard"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -34,8 +35,20 @@ func TestSystem(t *testing.T) {
 	}
 	admin := s.visitor()
 	admin.login("admin", s.admin)
+	if p := admin.get("/dashboard/system"); strings.Count(p.text, ">Not yet<") != 4 {
+		t.Error("sweeps before the first run")
+	}
+	_, err := s.service.Uploads().Sweep(t.Context())
+	systest.NoError(t, err)
+	_, _, err = s.service.Operations().Sweep(t.Context())
+	systest.NoError(t, err)
+	systest.Start(t, s.hooks.Run)
+	systest.Start(t, func(ctx context.Context) error { s.accounts.SweepAudit(ctx, time.Hour); return nil })
 	p := admin.get("/dashboard/system")
-	for _, want := range []string{"worker-7/42", "corrupt_input", "1\u202f234", "go1.", ">v1<", "Queues", "Engines", "Stored files", "Free space"} {
+	for ; strings.Contains(p.text, ">Not yet<") && t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+		p = admin.get("/dashboard/system")
+	}
+	for _, want := range []string{"worker-7/42", "corrupt_input", "1\u202f234", "go1.", ">v1<", "Queues", "Engines", "Stored files", "Free space", "Sweeps", "Expired files and uploads", "Webhook deliveries"} {
 		if p.status != 200 || !strings.Contains(p.text, want) {
 			t.Errorf("the page has no %q (%d)", want, p.status)
 		}

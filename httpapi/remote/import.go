@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status/transfer"
+	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -56,6 +57,10 @@ type ImportConfig struct {
 	// once. Otherwise they continue when no process has renewed its claim for Lease (0: 30 seconds).
 	Exclusive bool
 	Lease     time.Duration
+
+	// Tracer records a span for each attempt, in the trace of the request that started the import.
+	// nil: none.
+	Tracer trace.Tracer
 
 	Log *slog.Logger // nil discards
 }
@@ -165,6 +170,7 @@ type job struct {
 	URL      string            `json:"url"`
 	FileName string            `json:"file_name,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
+	Trace    string            `json:"trace,omitempty"` // traceparent of the request
 }
 
 // A report is the public part of an import.
@@ -232,7 +238,7 @@ func (i *Imports) accept(w http.ResponseWriter, r *http.Request, owner string) (
 	var bits [16]byte
 	rand.Read(bits[:]) // never fails, see its documentation
 	key = upload.KeyOf(bits)
-	plain, err := json.Marshal(job{req.URL, req.FileName, req.Headers})
+	plain, err := json.Marshal(job{req.URL, req.FileName, req.Headers, trace.Of(r.Context()).Traceparent()})
 	if err != nil {
 		return "", 0, err
 	}
@@ -374,6 +380,7 @@ func (i *Imports) explain(t *transfer.Transfer, err error) *failure {
 
 // run imports a file.
 func (i *Imports) run(ctx context.Context, t *transfer.Transfer) error {
+	started := time.Now()
 	var j job
 	plain, ok := i.sealer.Open(t.Request, t.ID)
 	if !ok || json.Unmarshal(plain, &j) != nil {
@@ -388,6 +395,37 @@ func (i *Imports) run(ctx context.Context, t *transfer.Transfer) error {
 			return err
 		}
 	}
+	if j.Trace == "" { // the request was not traced
+		_, err := i.receive(ctx, t, &j)
+		return err
+	}
+	ctx, span := trace.Root(ctx, i.cfg.Tracer, j.Trace, "import", trace.Client, time.Time{})
+	f, err := i.receive(ctx, t, &j)
+	span.Int("filewright.attempt", int64(t.Claims))
+	span.Int("filewright.queue_ms", max(0, started.Sub(t.Created).Milliseconds()))
+	if f != nil {
+		span.Int("filewright.bytes", f.Size)
+	}
+	span.End(i.codeOf(ctx, err))
+	return err
+}
+
+// codeOf returns the error code of an attempt, "" for success.
+func (i *Imports) codeOf(ctx context.Context, err error) string {
+	var why *failure
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &why):
+		return why.Code
+	case ctx.Err() != nil:
+		return "interrupted"
+	}
+	return httpapi.ProblemOf(err).Slug
+}
+
+// receive reads the file of an import and stores it. The file is nil if another process stored it.
+func (i *Imports) receive(ctx context.Context, t *transfer.Transfer, j *job) (*upload.File, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	total := time.AfterFunc(i.cfg.Total, func() {
@@ -396,26 +434,26 @@ func (i *Imports) run(ctx context.Context, t *transfer.Transfer) error {
 	defer total.Stop()
 	resp, last, err := i.fetch.open(reading, cancel, j.URL, j.Headers)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	first, err := url.Parse(j.URL)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name := nameOf(j.FileName, resp.Header, first, last)
 	body := i.fetch.newPacedReader(resp.Body, cancel)
-	_, err = i.svc.Uploads().Receive(reading, upload.Request{
+	f, err := i.svc.Uploads().Receive(reading, upload.Request{
 		Key: t.ID, Owner: t.Owner, Name: name, ContentType: contentType(resp.Header, name), Size: resp.ContentLength,
 	}, body)
 	var why *failure
 	switch {
 	case errors.Is(err, fs.ErrExist): // another process stored it
-		return nil
+		return nil, nil
 	case errors.As(context.Cause(reading), &why) && err != nil:
-		return why
+		return nil, why
 	case err != nil && ctx.Err() == nil && body.err != nil:
-		return failed(codeIncomplete, "the response of the URL ends early or is malformed")
+		return nil, failed(codeIncomplete, "the response of the URL ends early or is malformed")
 	}
-	return err
+	return f, err
 }

@@ -39,6 +39,9 @@ func (db *DB) historyScan(q *status.HistoryQuery) *historyScan {
 	if q.Owner != "" {
 		where = append(where, "owner = "+h.arg(q.Owner))
 	}
+	if q.Order != status.ByTime {
+		return db.sortedScan(q, h, where)
+	}
 	in, order, args := inState(q.Owner, q.Condition.State(), h.args)
 	if q.Condition == "" || q.Condition == status.Held { // waiting operations are queued or running
 		in, order, args = "", "created_ms", h.args
@@ -50,8 +53,7 @@ func (db *DB) historyScan(q *status.HistoryQuery) *historyScan {
 	h.order = order
 	if q.Condition == status.Held {
 		where = append(where, "finished_ms IS NULL")
-		h.filters = append(h.filters, `EXISTS (SELECT 1 FROM items WHERE operation = found.id AND state = 'queued' AND waiting_reason IS NOT NULL)
-			AND NOT EXISTS (SELECT 1 FROM items WHERE operation = found.id AND state = 'running')`)
+		h.filters = append(h.filters, isHeld)
 	}
 	if db.pg == nil && q.Owner == "" && (q.Condition == "") {
 		h.order = "rowid" // SQLite keeps rows in insertion order, and needs no index for that
@@ -87,7 +89,56 @@ func (db *DB) historyScan(q *status.HistoryQuery) *historyScan {
 	if h.order != "rowid" {
 		h.from += ", id " + h.direction
 	}
+	h.filter(q)
+	return h
+}
+
+// sortedScan completes h for an order other than by time: it walks the index of that order, which
+// contains all operations of an owner.
+func (db *DB) sortedScan(q *status.HistoryQuery, h *historyScan, where []string) *historyScan {
+	compare := "<"
+	if q.Oldest {
+		h.direction, compare = "ASC", ">"
+	}
+	h.order = map[status.Order]string{status.BySize: "bytes", status.ByName: "name", status.ByDuration: durationColumn}[q.Order]
+	if q.After != "" {
+		at, id := "", q.After
+		if c, err := status.ParseCursor(q.After); q.Order == status.ByDuration && err == nil { // History has checked it
+			at, id = h.arg(c.Duration), c.ID
+		} else {
+			at = "(SELECT " + h.order + " FROM operations WHERE id = " + h.arg(id) + ")"
+		}
+		where = append(where, "("+h.order+", id) "+compare+" ("+at+", "+h.arg(id)+")")
+	}
+	h.from = "FROM operations WHERE " + strings.Join(where, " AND ") + " ORDER BY " + h.order + " " + h.direction + ", id " + h.direction
 	h.scanned = len(h.args)
+	if !q.From.IsZero() {
+		h.filters = append(h.filters, "found.created_ms >= "+h.arg(millis(q.From)))
+	}
+	if !q.To.IsZero() {
+		h.filters = append(h.filters, "found.created_ms < "+h.arg(millis(q.To)))
+	}
+	switch q.Condition {
+	case "":
+	case status.Held:
+		h.filters = append(h.filters, "found.finished_ms IS NULL", isHeld)
+	default:
+		h.filters = append(h.filters, "found.state = "+h.arg(string(q.Condition.State())))
+	}
+	h.filter(q)
+	return h
+}
+
+// durationColumn is the duration of an operation, as its index has it.
+const durationColumn = "coalesce(finished_ms - created_ms, 9007199254740991)"
+
+// isHeld is the condition that an operation waits for a resource.
+const isHeld = `EXISTS (SELECT 1 FROM items WHERE operation = found.id AND state = 'queued' AND waiting_reason IS NOT NULL)
+	AND NOT EXISTS (SELECT 1 FROM items WHERE operation = found.id AND state = 'running')`
+
+// filter adds the conditions that no index has.
+func (h *historyScan) filter(q *status.HistoryQuery) {
+	h.scanned = cmp.Or(h.scanned, len(h.args))
 	if q.Action != "" {
 		h.filters = append(h.filters, "found.action = "+h.arg(q.Action))
 	}
@@ -97,23 +148,29 @@ func (db *DB) historyScan(q *status.HistoryQuery) *historyScan {
 	if q.Condition.Final() && q.Condition != "" {
 		h.filters = append(h.filters, "found.condition = "+h.arg(string(q.Condition)))
 	} else if q.Condition != "" && q.Condition != status.Held {
-		h.filters = append(h.filters, `NOT (EXISTS (SELECT 1 FROM items WHERE operation = found.id AND state = 'queued' AND waiting_reason IS NOT NULL)
-			AND NOT EXISTS (SELECT 1 FROM items WHERE operation = found.id AND state = 'running'))`)
+		h.filters = append(h.filters, "NOT ("+isHeld+")")
 	}
 	if q.Text != "" {
 		h.filters = append(h.filters, "found.search LIKE "+h.arg("%"+likeEscaper.Replace(strings.ToLower(q.Text))+"%")+" ESCAPE '\\'")
 	}
-	return h
 }
 
 // History implements [status.History]. It walks an index, and looks through at most 10,000
 // operations.
 func (s *Operations) History(ctx context.Context, q status.HistoryQuery) (page status.HistoryPage, err error) {
 	limit := cmp.Or(q.Limit, 50)
+	if q.Owner == "" {
+		q.Order = status.ByTime
+	}
+	if q.Order == status.ByDuration && q.After != "" {
+		if _, err := status.ParseCursor(q.After); err != nil {
+			return page, err
+		}
+	}
 	h := s.db.historyScan(&q)
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		page = status.HistoryPage{}
-		if q.After != "" {
+		if q.After != "" && q.Order != status.ByDuration {
 			if err := t.row(ctx, `SELECT id FROM operations WHERE id = $1`, q.After).Scan(new(string)); errors.Is(err, sql.ErrNoRows) {
 				return missing("operation", q.After)
 			} else if err != nil {
@@ -137,12 +194,19 @@ func (s *Operations) History(ctx context.Context, q status.HistoryQuery) (page s
 		}
 		if len(page.Operations) > limit {
 			page.Operations = page.Operations[:limit]
-			page.Next = page.Operations[limit-1].ID
+			page.Next = page.Operations[limit-1].Position(q.Order)
 		} else if filter != "" {
 			// The scan ended at its limit if it has a row there.
-			err := t.row(ctx, fmt.Sprintf(`SELECT id %s LIMIT 1 OFFSET %d`, h.from, maxScanned-1), h.args[:h.scanned]...).Scan(&page.Next)
+			last := new(status.Operation)
+			var created int64
+			var finished sql.NullInt64
+			err := t.row(ctx, fmt.Sprintf(`SELECT id, created_ms, finished_ms %s LIMIT 1 OFFSET %d`, h.from, maxScanned-1), h.args[:h.scanned]...).Scan(&last.ID, &created, &finished)
 			if page.Scanned = err == nil; err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
+			}
+			if page.Scanned {
+				last.Created, last.Finished = timeOf(created), timeOrZero(finished)
+				page.Next = last.Position(q.Order)
 			}
 		}
 		return itemsOf(ctx, t, page.Operations)

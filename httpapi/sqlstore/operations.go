@@ -96,10 +96,11 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return err
 		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
-				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id, steps, asked, search, trace)
-			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
+				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id, steps, asked, search, trace, client, address, bytes, name)
+			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`,
 			op.ID, op.Owner, op.Action, op.Args, notes, len(op.Items),
-			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key), steps, asked, status.SearchText(fresh), textOrNull(op.Origin.Trace))
+			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key), steps, asked, status.SearchText(fresh), textOrNull(op.Origin.Trace),
+			textOrNull(op.Origin.Client), textOrNull(op.Origin.Address), fresh.InputBytes(), status.SortName(fresh))
 		if err != nil {
 			return err
 		}
@@ -172,18 +173,18 @@ func insertItems(ctx context.Context, t tx, op *status.Operation, first int, due
 	return nil
 }
 
-const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id, steps, asked, trace`
+const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id, steps, asked, trace, client, address`
 
 func scanOperation(row scanner) (*status.Operation, error) {
 	var op status.Operation
-	var notes, key, request, keyID, steps, asked, traced sql.NullString
+	var notes, key, request, keyID, steps, asked, traced, client, address sql.NullString
 	var created int64
 	var finished sql.NullInt64
 	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, (*flag)(&op.Cancelled),
-		&key, &op.Fingerprint, &created, &finished, &request, &keyID, &steps, &asked, &traced); err != nil {
+		&key, &op.Fingerprint, &created, &finished, &request, &keyID, &steps, &asked, &traced, &client, &address); err != nil {
 		return nil, err
 	}
-	op.Origin = status.Origin{Request: request.String, Key: keyID.String, Trace: traced.String}
+	op.Origin = status.Origin{Request: request.String, Key: keyID.String, Trace: traced.String, Client: client.String, Address: address.String}
 	op.IdempotencyKey, op.Created, op.Finished = key.String, timeOf(created), timeOrZero(finished)
 	return &op, errors.Join(fromJSON(notes, &op.Notes), fromJSON(steps, &op.Steps), fromJSON(asked, &op.Asked))
 }
@@ -965,6 +966,9 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 	if err := s.db.tx(ctx, func(ctx context.Context, tx tx) error {
 		oldest := dayOf(s.db.engine.now()) - usageKept
 		if _, err := tx.exec(ctx, `DELETE FROM usage WHERE day < $1`, oldest); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, `DELETE FROM usage_groups WHERE day < $1`, oldest); err != nil {
 			return err
 		}
 		_, err := tx.exec(ctx, `DELETE FROM days WHERE day < $1`, oldest)

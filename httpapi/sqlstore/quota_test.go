@@ -384,7 +384,10 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 		var exclude []string
 		bytes := `'\x${1}'`
 		if dialect == goose.DialectSQLite3 {
-			exclude, bytes = []string{"00003_postgres.sql"}, `x'${1}'`
+			exclude, bytes = []string{"00003_postgres.sql", "00070_client_postgres.sql"}, `x'${1}'`
+		}
+		if dialect == goose.DialectPostgres {
+			exclude = []string{"00070_client_sqlite.sql"}
 		}
 		fill := regexp.MustCompile(`HEX\((\w+)\)`).ReplaceAllString(fill, bytes)
 		p, err := goose.NewProvider(dialect, db, os.DirFS("migrations"), goose.WithExcludeNames(exclude), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))

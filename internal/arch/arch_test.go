@@ -97,7 +97,7 @@ var arrows = map[string][]string{
 		"fileops/archiveops", "fileops/bookops", "fileops/dataops", "fileops/mailops", "fileops/subtitleops", "fileops/webops", "fileops/isolate", "internal/report", "internal/route"},
 	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {"internal/tinypdf"},
-	"internal/specimen":   {"internal/compound", "internal/tinypdf"},
+	"internal/specimen":   {"internal/compound", "internal/systest", "internal/tinypdf"},
 	"internal/tinypdf":    {},
 	"internal/systest":    {"internal/worktime"},
 
@@ -142,7 +142,8 @@ var arrows = map[string][]string{
 	"httpapi/client":             {},
 	"httpapi/mcp":                {"httpapi", "httpapi/client", "capability", "fileops", "fileops/format", "internal/batch", "internal/charset", "internal/pagelist"},
 	"internal/batch":             {"httpapi/client", "fileops", "fileops/format"},
-	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "upload/blob", "capability",
+	"httpapi/dashboard/thumbnail": {"fileops", "fileops/format", "internal/safezip", "upload", "upload/blob"},
+	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "httpapi/dashboard/thumbnail", "status", "status/webhook", "upload", "upload/blob", "capability",
 		"fileops/format"},
 }
 

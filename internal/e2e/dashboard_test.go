@@ -12,9 +12,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -220,6 +223,14 @@ func TestDashboard(t *testing.T) {
 	operation := attribute(tab, "#operation", "href")
 	tab.Go(s.url + operation)
 	tab.Wait(`document.querySelector("#summary .badge.completed") && document.querySelector("#results a[data-preview=pdf]")`)
+	tab.Wait(`document.querySelector("#results .view > img")?.naturalWidth > 100`) // the first page of the PDF
+	if text := tab.Text("#summary"); !strings.Contains(text, "Mozilla") || !strings.Contains(text, "127.0.0.1") {
+		t.Errorf("the client of the operation: %s", text)
+	}
+	tab.Click("#log-title")
+	if text := tab.Text("#log"); !strings.Contains(text, "submitted request=") || !strings.Contains(text, "completed results=1") || !strings.Contains(text, "address=127.0.0.1") {
+		t.Errorf("log: %s", text)
+	}
 	tab.Accessible()
 	tab.Click("#results a[data-preview=pdf]")
 	tab.Wait(`document.querySelector("dialog[open] iframe")`)
@@ -459,6 +470,36 @@ func manyOperations(t *testing.T, s *server, tab *browsertest.Tab, id string) {
 		t.Errorf("running again: %s", text)
 	}
 	tab.Wait(`fetch("/api/v1/operations").then(r => r.json()).then(b => b.operations.every(o => o.operation_status === "completed" || o.operation_status === "failed"))`)
+	// The head of a column sorts by it, and again in the other direction.
+	tab.Go(s.url + "/dashboard/operations?q=r")
+	order := func() (names string) {
+		tab.Eval(`[...document.querySelectorAll("#list tbody tr")].map(r => r.dataset.operation).join(" ")`, &names)
+		return names
+	}
+	newest := order()
+	if n := len(strings.Fields(newest)); n < 3 {
+		t.Errorf("%d operations to sort", n)
+	}
+	for i, column := range []string{"name", "size", "duration"} {
+		link := fmt.Sprintf("thead th:nth-child(%d) a.sort", []int{1, 4, 5}[i])
+		var orders []string
+		for _, direction := range []string{map[bool]string{true: "ascending", false: "descending"}[column == "name"], map[bool]string{true: "descending", false: "ascending"}[column == "name"]} {
+			tab.Leave(link)
+			tab.Wait(fmt.Sprintf(`document.querySelectorAll("th[aria-sort]").length === 1 && document.querySelector("th[aria-sort=%s]")`, direction))
+			orders = append(orders, order())
+		}
+		ids := strings.Fields(orders[1])
+		slices.Reverse(ids)
+		if strings.Join(ids, " ") != orders[0] || !strings.Contains(location(tab), "q=r") {
+			t.Errorf("by %s: %s, then %s", column, orders[0], orders[1])
+		}
+	}
+	tab.Accessible()
+	tab.Leave("thead th:last-child a.sort")
+	if got := order(); got != newest {
+		t.Errorf("newest first again: %s, want %s", got, newest)
+	}
+
 	tab.Go(s.url + "/dashboard/operations?state=cancelled")
 	tab.Click(".bulk > .check input")
 	tab.Click(".bulk summary")
@@ -497,6 +538,36 @@ func tryMore(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 		t.Errorf("the targets of a video are in %d groups", n)
 	}
 	tab.Accessible()
+
+	// Files of several types have one target, or each type its own.
+	files := filepath.Join("..", "..", "examples", "files")
+	try(tab, s, filepath.Join(files, "report.docx"), filepath.Join(files, "photo.jpg"), filepath.Join(files, "one.pdf"))
+	choose(tab, "mode", "each")
+	tab.Accessible()
+	for i, to := range []string{"txt", "webp", "txt"} {
+		tab.Eval(fmt.Sprintf(`{ const s = document.querySelector("#target-%d"); s.value = %q; s.dispatchEvent(new Event("change")); }`, i, to), nil)
+		settled(tab)
+		tab.Wait(fmt.Sprintf(`document.querySelector("#target-%d").value === %q`, i, to))
+	}
+	tab.Eval(`document.querySelector("#curl").open = true`, nil)
+	if code := tab.Text("#calls"); strings.Count(code, "/api/v1/run/convert") != 2 || !strings.Contains(code, "convert_to=webp") || !strings.Contains(code, `"convert_to":"txt"`) {
+		t.Errorf("the calls of two targets: %s", code)
+	}
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && document.querySelectorAll("#results .result").length === 3 && !document.querySelector("#all-results").hidden`)
+	if text := tab.Text("#results"); !strings.Contains(text, "report.txt") || !strings.Contains(text, "photo.webp") || !strings.Contains(text, "one.txt") {
+		t.Errorf("results of two targets: %s", text)
+	}
+	tab.Accessible()
+	var packed string
+	tab.Eval(`window.sent = null; HTMLFormElement.prototype.submit = function () { window.sent = fetch(this.action, {method: "POST", body: new URLSearchParams(new FormData(this))}).then((r) => r.blob()).then((b) => b.text()); }; document.querySelector("#all-results").click()`, nil)
+	tab.Wait(`window.sent !== null`)
+	tab.Do(chromedp.Evaluate(`window.sent`, &packed, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	for _, name := range []string{"PK", "report.txt", "photo.webp", "one.txt"} {
+		if !strings.Contains(packed, name) {
+			t.Errorf("the ZIP of all results has no %s", name)
+		}
+	}
 
 	// A compressed picture beside the original, and code.
 	try(tab, s, filepath.Join("..", "..", "examples", "files", "photo.jpg"))
@@ -732,7 +803,7 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 	}{
 		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations?q=p&account=all", true}, {"operation", s.url + operation, true},
 		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
-		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true},
+		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true}, {"audit", s.url + "/dashboard/audit?account=all", true},
 		{"nothing", s.url + "/dashboard/nothing", false},
 	}
 	defer tab.Expect("404")()
@@ -844,6 +915,53 @@ func TestDashboardByKeyboard(t *testing.T) {
 	tab.Wait(`document.querySelector("#results pre")?.textContent.includes("Harvest")`)
 	tab.Wait(`document.querySelector("#announce").textContent.includes("report.txt is ready")`)
 	focus("#results a.button")
+	tab.Accessible()
+
+	// The page of an operation: the log and the preview.
+	focus("#operation")
+	press(kb.Enter)
+	tab.Wait(`location.pathname.startsWith("/dashboard/operations/") && document.readyState === "complete"`)
+	focus("#results a[data-preview]")
+	press(kb.Enter)
+	tab.Wait(`document.querySelector("dialog[open]")`)
+	press(kb.Escape)
+	tab.Wait(`!document.querySelector("dialog[open]")`)
+	focus("#log-title")
+	press(kb.Enter)
+	tab.Wait(`document.querySelector("#log-title").parentElement.open`)
+
+	// The list in another order.
+	tab.Go(s.url + "/dashboard/operations")
+	focus("th:nth-child(4) a.sort")
+	press(kb.Enter)
+	tab.Wait(`location.search === "?sort=largest" && document.readyState === "complete" && document.querySelector("th[aria-sort=descending]")`)
+
+	// The settings: dates, sessions and the second factor.
+	tab.Go(s.url + "/dashboard/settings")
+	tab.Wait(`document.querySelectorAll("#timezone option").length > 10 && document.querySelectorAll("#date-language option").length > 3`)
+	for _, id := range []string{"timezone", "date-language"} {
+		focus("#" + id)
+		press(kb.ArrowDown)
+		tab.Wait(fmt.Sprintf(`document.querySelector("#%s").selectedIndex === 1`, id))
+	}
+	other, err := http.PostForm(s.url+"/dashboard/login", url.Values{"name": {m[1]}, "password": {newPassword}}) // another session
+	systest.NoError(t, err)
+	other.Body.Close()
+	tab.Go(s.url + "/dashboard/settings")
+	tab.Wait(`document.querySelector("#timezone").selectedIndex === 1 && document.querySelector("#date-language").selectedIndex === 1`) // kept
+	focus(`form[action$="settings/sessions"] button`)
+	press(kb.Enter)
+	tab.Wait(`document.querySelector(".flash") && !document.querySelector("form[action$='settings/sessions']")`)
+	focus(`a[href$="settings/second-factor"]`)
+	press(kb.Enter)
+	tab.Wait(`document.querySelector("#code") && document.readyState === "complete"`)
+	var secret string
+	tab.Eval(`document.querySelector("#secret").textContent`, &secret)
+	focus("#code")
+	press(code(t, secret, time.Now().Unix()/30), kb.Tab)
+	focus("#password")
+	press(newPassword, kb.Enter)
+	tab.Wait(`document.querySelectorAll("#recovery li").length > 5`)
 	tab.Accessible()
 	tab.NoProblems()
 }

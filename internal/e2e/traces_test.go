@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"compress/gzip"
 	"encoding/hex"
 	"fmt"
@@ -94,7 +95,7 @@ func TestTraces(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	col := newSpanCollector(t)
-	flags := []string{"--otlp-endpoint", col.URL, "--otlp-headers", "X-Token=collector-token", "--webhook-allow", "127.0.0.0/8"}
+	flags := []string{"--otlp-endpoint", col.URL, "--otlp-headers", "X-Token=collector-token", "--webhook-allow", "127.0.0.0/8", "--url-allow", "127.0.0.0/8"}
 	api := c.node("api", flags...)
 	pandoc := slices.Index(noEngines, "--pandoc")
 	worker := c.node("worker", append(slices.Delete(slices.Clone(noEngines), pandoc, pandoc+2), flags[:4]...)...)
@@ -154,9 +155,42 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%s has no exemplar of the trace", metric)
 		}
 	}
+	// Both steps of an operation wait in the queue, the second from the end of the first.
+	const stepsID, importID = "1af7651916cd43dd8448eb211c80319c", "2af7651916cd43dd8448eb211c80319c"
+	task = api.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"file_keys": []string{key}, "steps": []map[string]any{
+		step("convert", map[string]any{"convert_to": "rst"}), step("convert", map[string]any{"convert_to": "md"}),
+	}}, "Traceparent", "00-"+stepsID+"-"+parent+"-01").str("main_task_id")
+	if r := api.await(t, task); r.str("operation_status") != "completed" {
+		t.Fatalf("steps: %s", r.raw)
+	}
+	var queues, attempts, submitted []tracedSpan
+	eventually(t, "the spans of both steps", func() bool {
+		queues, attempts, submitted = col.find(stepsID, "queue"), col.find(stepsID, "attempt"), col.find(stepsID, "submit")
+		return len(queues) == 2 && len(attempts) == 2 && len(submitted) == 1
+	})
+	byStart := func(x, y tracedSpan) int { return cmp.Compare(x.StartTimeUnixNano, y.StartTimeUnixNano) }
+	slices.SortFunc(queues, byStart)
+	slices.SortFunc(attempts, byStart)
+	for i, q := range queues {
+		if string(q.ParentSpanId) != string(submitted[0].SpanId) || q.EndTimeUnixNano > attempts[i].EndTimeUnixNano {
+			t.Errorf("queue span %d: %v, attempt %v, submit %v", i, q, attempts[i], submitted)
+		}
+	}
+	const ms = 1_000_000 // times in the database have milliseconds
+	if queues[1].StartTimeUnixNano+ms < attempts[0].StartTimeUnixNano {
+		t.Errorf("the second step was queued at %d, before the first ran at %d", queues[1].StartTimeUnixNano, attempts[0].StartTimeUnixNano)
+	}
+	// An import continues the trace of its request.
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "# Hello\n") }))
+	defer origin.Close()
+	api.want(t, 200, "", "POST", "/api/v1/import", map[string]any{"url": origin.URL + "/secret-url.md"}, "Traceparent", "00-"+importID+"-"+parent+"-01")
+	eventually(t, "the span of the import", func() bool {
+		imports, requests := col.find(importID, "import"), col.find(importID, "POST /api/v1/import")
+		return len(imports) == 1 && len(requests) == 1 && string(imports[0].ParentSpanId) == string(requests[0].SpanId) && imports[0].EndTimeUnixNano <= requests[0].EndTimeUnixNano
+	})
 	col.mu.Lock()
 	defer col.mu.Unlock()
-	for _, secret := range []string{"private-name", "secret-path", "collector-token", api.key, key, "signature"} {
+	for _, secret := range []string{"private-name", "secret-path", "secret-url", "collector-token", api.key, key, "signature"} {
 		if strings.Contains(col.text.String(), secret) {
 			t.Errorf("the spans contain %q", secret)
 		}

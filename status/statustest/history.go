@@ -1,7 +1,10 @@
 package statustest
 
 import (
+	"cmp"
 	"io/fs"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +94,93 @@ func historySearch(_ *testing.T, s *suite) {
 	s.matches(err, fs.ErrNotExist)
 }
 
+// Operations can be listed by size, duration and name, in both directions and in pages, also
+// with a filter.
+func historyOrders(_ *testing.T, s *suite) {
+	h := s.history()
+	check := func(what string, got, want []string) {
+		s.Helper()
+		if !equalIDs(got, want) {
+			s.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	var ids []string
+	for _, in := range []struct {
+		name string
+		size int64
+	}{{"b.pdf", 30}, {"A.pdf", 10}, {"c.pdf", 30}, {"é.pdf", 20}} {
+		op := s.make("alice", "pdf", "pdf")
+		op.Items[0].Inputs = []status.File{{Key: "a", Name: in.name, Size: in.size - 5}}
+		op.Items[1].Inputs = []status.File{{Key: "b", Name: "x", Size: 5}}
+		_, err := s.Create(s.ctx(), op)
+		s.noError(err)
+		ids = append(ids, op.ID)
+	}
+	s.create("bob", "pdf")
+	// The second is the first to finish. The last stays open.
+	for _, i := range []int{1, 0, 2} {
+		for index := range 2 {
+			s.finish(s.claim(ids[i], index, "w", time.Hour), success)
+		}
+	}
+	durations := make(map[string]time.Duration)
+	for _, id := range ids[:3] {
+		op := s.get(id)
+		durations[id] = op.Finished.Truncate(time.Millisecond).Sub(op.Created.Truncate(time.Millisecond))
+	}
+	shortest := slices.SortedFunc(slices.Values(ids[:3]), func(x, y string) int {
+		return cmp.Or(cmp.Compare(durations[x], durations[y]), cmp.Compare(x, y))
+	})
+	shortest = append(shortest, ids[3])
+	same := []string{ids[0], ids[2]} // of one size
+	slices.Sort(same)
+	for _, tt := range []struct {
+		order status.Order
+		want  []string // ascending
+	}{
+		{status.BySize, []string{ids[1], ids[3], same[0], same[1]}},
+		{status.ByName, []string{ids[1], ids[0], ids[2], ids[3]}},
+		{status.ByDuration, shortest},
+	} {
+		for limit := range 4 {
+			q := status.HistoryQuery{Owner: "alice", Order: tt.order, Oldest: true, Limit: limit}
+			check("operations "+string(tt.order), s.found(h, q), tt.want)
+			q.Oldest = false
+			descending := slices.Clone(tt.want)
+			slices.Reverse(descending)
+			check("operations descending "+string(tt.order), s.found(h, q), descending)
+			for c, selects := range map[status.Condition]func(id string) bool{
+				status.Succeeded: func(id string) bool { return id != ids[3] }, status.Enqueued: func(id string) bool { return id == ids[3] },
+				status.Held: func(string) bool { return false },
+			} {
+				q.Condition = c
+				want := slices.DeleteFunc(slices.Clone(descending), func(id string) bool { return !selects(id) })
+				check("operations "+string(c)+" "+string(tt.order), s.found(h, q), want)
+			}
+		}
+		first := s.get(ids[0]).Created
+		q := status.HistoryQuery{Owner: "alice", Order: tt.order, From: first, To: first.Add(time.Millisecond), Text: ids[0]}
+		check("operations of a time", s.found(h, q), ids[:1])
+		q = status.HistoryQuery{Order: tt.order, Limit: 3}
+		check("the order of all accounts", s.found(h, q)[1:], []string{ids[3], ids[2], ids[1], ids[0]})
+		_, err := h.History(s.ctx(), status.HistoryQuery{Owner: "alice", Order: tt.order, After: "nothing"})
+		s.matches(err, fs.ErrNotExist)
+	}
+	// An operation that finishes between two pages does not move the second page.
+	page, err := h.History(s.ctx(), status.HistoryQuery{Owner: "alice", Order: status.ByDuration, Limit: 1})
+	s.noError(err)
+	s.equal("the longest operation", page.Operations[0].ID, ids[3])
+	for index := range 2 {
+		s.finish(s.claim(ids[3], index, "w", time.Hour), success)
+	}
+	rest := s.found(h, status.HistoryQuery{Owner: "alice", Order: status.ByDuration, After: page.Next})
+	for _, id := range ids[:3] {
+		if !slices.Contains(rest, id) {
+			s.Errorf("the second page %v lacks %s", rest, id)
+		}
+	}
+}
+
 func equalIDs(x, y []string) bool {
 	if len(x) != len(y) {
 		return false
@@ -134,7 +224,18 @@ func historyConditions(_ *testing.T, s *suite) {
 		s.equal("operations in condition "+string(c), s.found(h, status.HistoryQuery{Owner: "alice", Condition: c}), []string{want[c]})
 		s.equal("operations of all in condition "+string(c), s.found(h, status.HistoryQuery{Condition: c}), []string{want[c]})
 	}
-	// The attempts that ended say where they ran.
+	// The attempts that ended say where they ran, and have a bounded log.
+	line := status.LogLine{Time: s.get(want[status.Held]).Created.Truncate(time.Millisecond), Level: "warn", Text: strings.Repeat("ü", 500)}
+	logged := s.create("alice", "pdf").ID
+	for range 2 {
+		run(logged, 0, status.Outcome{Release: true, Waiting: status.WaitDisk, Log: []status.LogLine{line, line}})
+	}
+	for i, n := range []int{0, 2} {
+		log := s.get(logged).Items[0].Attempts[i].Log
+		if len(log) != n || n > 0 && (log[1].Text != line.Text || log[1].Level != "warn" || !log[1].Time.Equal(line.Time)) {
+			s.Errorf("attempt %d has the log %+v, want %d lines", i, log, n)
+		}
+	}
 	list := s.get(want[status.Held]).Items[0].Attempts
 	if len(list) != 1 || list[0].Code != status.WaitDisk || list[0].Engine != "qpdf" || list[0].Node != "n1" || list[0].Started.IsZero() || list[0].Ended.Before(list[0].Started) {
 		s.Errorf("attempts %+v", list)

@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 		{"Recover", recovers},
 		{"DeleteFinished", deleteFinished},
 		{"History/Search", historySearch},
+		{"History/Orders", historyOrders},
 		{"History/Conditions", historyConditions},
 		{"History/Delete", historyDelete},
 		{"Context", contextDone},
@@ -275,7 +276,7 @@ func createReadBack(t *testing.T, s *suite) {
 	op.Args = []byte("{\"password\":\"\x00\xff\"}")
 	op.Notes = map[string]string{"ticket": "42", "": "ü"}
 	op.IdempotencyKey, op.Fingerprint = "key", "print"
-	op.Origin = status.Origin{Request: "request", Key: "credential", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+	op.Origin = status.Origin{Request: "request", Key: "credential", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Client: "curl/8.5.0 (ü)", Address: "2001:db8::"}
 	op.Items[0].Inputs = []status.File{
 		{Key: "a", Name: "ä.docx", ContentType: "text/plain", Size: 1 << 40, Expires: op.Created.Add(time.Hour)},
 		{Key: "b"},

@@ -42,7 +42,9 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer stop()
 	s := &sender{w: w, base: base, freed: make(chan struct{}, 1), endpoints: make(map[string]int), accounts: make(map[string]int)}
 	var sweeping sync.WaitGroup
-	sweeping.Go(func() { Sweep(ctx, w.store, w.cfg.Retention, w.cfg.Log) })
+	sweeping.Go(func() {
+		sweep(ctx, w.store, w.cfg.Retention, w.cfg.Log, func(n int, err error) { w.swept.Store(&sweepResult{time.Now(), n, err}) })
+	})
 	s.run(ctx)
 	timer := time.AfterFunc(grace, stop)
 	s.sending.Wait()
@@ -61,6 +63,11 @@ const waiting = 30 * 24 * time.Hour
 // [Webhooks.Run] does the same; Sweep is for programs that do not call it. log may be
 // nil.
 func Sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog.Logger) {
+	sweep(ctx, store, retention, log, func(int, error) {})
+}
+
+// sweep is Sweep, which calls done after each removal.
+func sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog.Logger, done func(int, error)) {
 	if retention < 0 {
 		return
 	}
@@ -69,7 +76,9 @@ func Sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog
 	defer t.Stop()
 	for {
 		now := store.Now()
-		if _, err := store.Sweep(ctx, now.Add(-retention), now.Add(-max(retention, waiting))); err != nil && ctx.Err() == nil && log != nil {
+		n, err := store.Sweep(ctx, now.Add(-retention), now.Add(-max(retention, waiting)))
+		done(n, err)
+		if err != nil && ctx.Err() == nil && log != nil {
 			log.Error("cannot delete old webhook deliveries", "err", err)
 		}
 		select {

@@ -140,6 +140,23 @@ type Webhooks struct {
 	client  http.RoundTripper
 	running atomic.Bool
 	counts  [outcomes]atomic.Int64
+	swept   atomic.Pointer[sweepResult]
+}
+
+// A sweepResult is the result of one removal of old deliveries.
+type sweepResult struct {
+	at      time.Time
+	removed int
+	err     error
+}
+
+// LastSweep returns when Run last removed old deliveries, and the result. The time is zero if it has
+// not yet.
+func (w *Webhooks) LastSweep() (at time.Time, removed int, err error) {
+	if r := w.swept.Load(); r != nil {
+		return r.at, r.removed, r.err
+	}
+	return time.Time{}, 0, nil
 }
 
 // New checks cfg. It starts nothing.

@@ -37,7 +37,8 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	}
 	defer w.space.watch()()
 	var warnings []status.Warning
-	engine, results, unsure, err := w.run(ctx, c, log, progress, func(one fileops.Warning) { warnings = append(warnings, status.Warning(one)) })
+	var said lines
+	engine, results, unsure, err := w.run(ctx, c, log, &said, progress, func(one fileops.Warning) { warnings = append(warnings, status.Warning(one)) })
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
 		err = errNoSpace{err} // whatever error the engine reports
 	}
@@ -53,7 +54,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 			attrs = append(attrs, slog.Any("warnings", codes))
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "item completed", attrs...)
-		return status.Outcome{Results: results, Warnings: warnings, Engine: engine}
+		return status.Outcome{Results: results, Warnings: warnings, Engine: engine, Log: said.taken()}
 	}
 	for _, f := range results {
 		// These results were registered before the attempt failed.
@@ -87,7 +88,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	}
 	if reason != "" {
 		o := w.postpone(log, reason, err)
-		o.Suspect, o.Clean, o.Engine = suspect, clean, engine
+		o.Suspect, o.Clean, o.Engine, o.Log = suspect, clean, engine, said.taken()
 		return o
 	}
 	w.metrics.attempt(ctx, action, engine, code, time.Since(start))
@@ -100,6 +101,9 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		var exit interface{ StderrTail() string }
 		if errors.As(err, &exit) {
 			attrs = append(attrs, slog.String("stderr", exit.StderrTail()))
+			if len(said.taken()) == 0 { // else the engine has logged it
+				said.output(exit.StderrTail())
+			}
 		}
 		log.LogAttrs(ctx, level, "item failed", attrs...)
 	}
@@ -109,6 +113,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		Suspect: suspect,
 		Clean:   clean,
 		Engine:  engine,
+		Log:     said.taken(),
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		o.Error.Message = "the server has no space left to process this file"
@@ -259,7 +264,7 @@ func Code(err error) string {
 
 // run fetches the inputs and runs the action. It returns the results that it registered,
 // and in unsure whether there may be another one.
-func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64), warn func(fileops.Warning)) (engine string, results []status.File, unsure bool, err error) {
+func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, said *lines, progress func(float64), warn func(fileops.Warning)) (engine string, results []status.File, unsure bool, err error) {
 	name := c.Op.ActionOf(c.Index)
 	step, err := w.stepOf(c.Op, c.Index)
 	if err != nil {
@@ -321,6 +326,7 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		}
 	}
 	engine = action.Spec().Engine
+	said.hide(params.Secrets())
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) (err error) {
 		path, _ := f.Path()
 		ctx, span := trace.Start(ctx, "store put", trace.Client)
@@ -339,7 +345,7 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		}
 		return err
 	})
-	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.MaxOutput, Progress: progress, Warn: warn}
+	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: said.logger(log), MaxOutput: w.cfg.MaxOutput, Progress: progress, Warn: warn}
 	if c.Token == 1 { // an item that was interrupted is processed on its own
 		r.Owner = c.Op.Owner
 	}

@@ -260,6 +260,6 @@ func (s *Set) Scan(ctx context.Context) (string, error) {
 		if err != nil {
 			return err
 		}
-		return writeScan(filepath.Join(dir, "scan.pdf"), pages)
+		return WriteScan(filepath.Join(dir, "scan.pdf"), pages)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/filewright/filewright/internal/tinypdf"
 )
 
-// writeScan writes a PDF (ISO 32000-2, 7.5) with a JPEG on each A4 page, like scanners.
-func writeScan(path string, pictures []string) error {
+// WriteScan writes a PDF (ISO 32000-2, 7.5) with a JPEG on each A4 page, like scanners.
+func WriteScan(path string, pictures []string) error {
 	var objects []string
 	var kids []string
 	for _, p := range pictures {

@@ -74,6 +74,9 @@ for (const form of document.querySelectorAll("form[data-themes]")) {
 
 // ---- Live regions ----
 
+// What the server sent, before scripts changed it.
+for (const live of document.querySelectorAll("[data-live]")) live.source = live.innerHTML;
+
 /** Reloads the page in the background and replaces the live regions that have changed. */
 export async function refresh() {
   const response = await fetch(location.href, { headers: { Accept: "text/html" } });

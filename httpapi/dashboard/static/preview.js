@@ -31,7 +31,8 @@ export function preview(kind, address, name) {
     const close = make("button", { type: "button", className: "button", textContent: "Close" });
     close.addEventListener("click", () => dialog.close());
     const head = make("div", { className: "row-apart" });
-    head.append(make("h2", { id: "preview-title" }), close);
+    // The focus is on the title: the Enter that opens the dialog must not press its button.
+    head.append(make("h2", { id: "preview-title", tabIndex: -1, autofocus: true }), close);
     dialog.append(head, make("div", { className: "preview-body" }));
     dialog.setAttribute("aria-labelledby", "preview-title");
     dialog.addEventListener("close", () => dialog.querySelector(".preview-body").replaceChildren()); // stops sound
@@ -42,6 +43,11 @@ export function preview(kind, address, name) {
   dialog.querySelector(".preview-body").replaceChildren(viewer(kind, address, name));
   dialog.showModal();
 }
+
+// Where there is no thumbnail, the type of the file below it is shown.
+const thumbnails = ".thumb > img, .view > .ext ~ img";
+document.addEventListener("error", (event) => { if (event.target.matches?.(thumbnails)) event.target.remove(); }, true);
+for (const img of document.querySelectorAll(thumbnails)) if (img.complete && !img.naturalWidth) img.remove();
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-preview]");

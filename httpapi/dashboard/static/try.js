@@ -81,17 +81,35 @@ const order = Object.keys(titles);
 const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
 /** Labels of parameters whose name in words would not be clear. */
 const labels = {
+  angle: "Angle (degrees)",
+  audio_bitrate: "Audio bit rate",
   bom: "Byte order mark",
   crf: "Quality factor (CRF)",
+  deep: "Look into content",
+  density: "Pixels per inch",
   dpi: "Resolution (DPI)",
+  every: "Pages in each part",
+  facturx: "Factur-X profile",
+  facturx_document: "Factur-X document type",
+  facturx_version: "Factur-X version",
   fit_to: "Fit sheets to",
   footer: "Footer (HTML)",
   fps: "Frames per second",
   convert_to: "Output format",
   header: "Header (HTML)",
   height: "Height (pixels)",
+  image_lossless: "Keep pictures lossless",
+  image_quality: "Quality of pictures",
+  image_resolution: "Resolution of pictures (DPI)",
+  interval: "Interval (seconds)",
   margin: "Margins",
+  mute: "Remove sound",
   ocr_language: "Language of the text",
+  page_size: "Paper size",
+  print_background: "Print backgrounds",
+  sample_rate: "Sample rate (Hz)",
+  strip_metadata: "Remove metadata",
+  video_bitrate: "Video bit rate",
   video_height: "Height of the video (pixels)",
   width: "Width (pixels)",
   javascript: "Run scripts",
@@ -303,6 +321,10 @@ function chip(name, value, text, checked, changed) {
 }
 
 let described = {}; // parameters that all files support
+let offers = new Map(); // targets by extension, if the files of each may have one of their own
+let separate = false; // each type of file has its own target
+let shared = false; // there are targets for all types
+const chosenTargets = new Map(); // by extension
 let secrets = new Set();
 const given = new Map(); // entered values by name, also of other actions
 const extras = new Map(); // files of parameters by name, each { file, sub, bar, upload }
@@ -341,6 +363,13 @@ async function actionChanged() {
   // A file may keep its format if a parameter changes it.
   const [own, ...others] = new Set(exts());
   if (described.convert_to && others.length === 0 && answers.every((a) => a.same_format)) described.convert_to = [...described.convert_to, own];
+  offers = new Map();
+  shared = Boolean(described.convert_to?.length);
+  if (action === "convert" && others.length > 0 && answers.every((a) => a.parameters?.convert_to?.length)) {
+    exts().forEach((ext, i) => offers.set(ext, [...answers[i].parameters.convert_to, ...answers[i].same_format ? [ext] : []]));
+  }
+  if (offers.size === 0) separate = false;
+  else if (!shared) separate = true;
   secrets = new Set(Object.entries(described).filter(([, d]) => d.format === "password").map(([name]) => name));
   await showParameters(mine);
 }
@@ -348,22 +377,28 @@ async function actionChanged() {
 let fitting = null; // names of the parameters that apply to the target
 
 async function showParameters(mine) {
-  const target = described.convert_to ? choice("convert_to") : "";
-  const query = new URLSearchParams({ action, convert_to: target });
-  for (const ext of exts()) query.append("ext", ext);
-  try {
+  const target = described.convert_to && !separate ? choice("convert_to") : "";
+  const ask = async (target, list) => {
+    const query = new URLSearchParams({ action, convert_to: target });
+    for (const ext of list) query.append("ext", ext);
     const response = await fetch(`/dashboard/try/parameters?${query}`, { headers: { Accept: "application/json" } });
-    fitting = response.ok ? new Set((await response.json()).parameters) : null;
+    if (!response.ok) throw new Error(response.statusText);
+    return (await response.json()).parameters;
+  };
+  try {
+    const [first, ...rest] = await Promise.all(separate ? exts().map((ext) => ask(targetOf(ext), [ext])) : [ask(target, exts())]);
+    fitting = new Set(first.filter((name) => rest.every((list) => list.includes(name))));
   } catch {
     fitting = null;
   }
   if (mine !== round) return;
   loading(false);
-  const main = [];
+  const main = offers.size && shared ? [modes()] : [];
+  if (separate) main.push(typeTargets());
   const more = [];
   for (const [name, d] of Object.entries(described)) {
     if (fitting && !fitting.has(name)) continue;
-    if (name === "convert_to") main.unshift(targets(d));
+    if (name === "convert_to") main.push(...separate ? [] : [targets(d)]);
     else if (name === "compression_value") main.push(choices(name, "Compression level", d, (v) => words(v.replace(/_compression$/, ""))));
     else if (!Array.isArray(d) && (d.required || d.format === "file-key" || name === "text")) main.push(field(name, d));
     else more.push(field(name, d));
@@ -390,14 +425,13 @@ const ranks = {
 };
 const groups = { document: "Documents", sheet: "Spreadsheets", slides: "Presentations", image: "Pictures", video: "Video", audio: "Audio", archive: "Archives" };
 
-/** The rank of a target for the chosen files: smaller is more common. */
-function rank(target) {
-  const ext = exts()[0] ?? "";
+/** The rank of a target for files of an extension: smaller is more common. */
+function rank(target, ext) {
   const list = ranks[ext] ?? ranks[families[ext]] ?? ranks.other;
   return (list.indexOf(target) + 1 || ranks.other.indexOf(target) + 51 || 51) + (families[target] === families[ext] ? 0 : 0.5);
 }
 
-const ranked = (values) => values.map((v, i) => [v, rank(v), i]).sort((x, y) => x[1] - y[1] || x[2] - y[2]).map(([v]) => v);
+const ranked = (values, ext = exts()[0] ?? "") => values.map((v, i) => [v, rank(v, ext), i]).sort((x, y) => x[1] - y[1] || x[2] - y[2]).map(([v]) => v);
 
 /** The selected value: the previous choice if it is offered, else the most common one. */
 function choice(name) {
@@ -412,24 +446,73 @@ function choice(name) {
   return values.find((v) => v === "recommended_compression") ?? values.find((v) => !own.has(v)) ?? values[0];
 }
 
-/** The targets in groups, the most common first. */
-function targets(values) {
-  const chosen = choice("convert_to");
-  const one = (v) => chip("convert_to", v, v.toUpperCase(), v === chosen, () => {
-    given.set("convert_to", v);
-    clearResult();
-    loading(true);
-    showParameters(++round);
-  });
-  const list = ranked(values);
-  if (list.length <= 8) return el("fieldset", {}, el("legend", {}, "Output format"), el("div", { className: "chips" }, ...list.map(one)));
+/** The target of the files of an extension. */
+function targetOf(ext) {
+  const values = offers.get(ext);
+  const before = chosenTargets.get(ext);
+  if (values.includes(before)) return before;
+  const list = ranked(values, ext);
+  return list.find((v) => v !== ext) ?? list[0];
+}
+
+function targetsChanged() {
+  clearResult();
+  loading(true);
+  showParameters(++round);
+}
+
+/** The choice between a target for all files and one for each type. */
+function modes() {
+  const mode = (value, text, on) => chip("mode", value, text, separate === on, () => { separate = on; targetsChanged(); });
+  return el("fieldset", {}, el("legend", {}, "Output"), el("div", { className: "chips" }, mode("same", "One format for all files", false), mode("each", "A format for each type", true)));
+}
+
+/** The targets in groups by family, in a given order. */
+function grouped(list) {
   const by = new Map();
   for (const v of list) {
     const group = groups[families[v]] ?? "Other";
     if (!by.has(group)) by.set(group, []);
     by.get(group).push(v);
   }
-  const rows = [...by].map(([name, some]) => el("div", { className: "target-group", role: "group", ariaLabel: name }, el("span", { className: "group-name", ariaHidden: "true" }, name), el("div", { className: "chips" }, ...some.map(one))));
+  return [...by];
+}
+
+/** A target for each type of the chosen files. */
+function typeTargets() {
+  return el("fieldset", {}, el("legend", {}, "Output formats"), el("div", { className: "fields narrow" }, ...exts().map((ext, i) => {
+    const n = files.filter((f) => f.ext === ext).length;
+    const options = grouped(ranked(offers.get(ext), ext)).map(([name, some]) => el("optgroup", { label: name }, ...some.map((v) => el("option", { value: v }, v.toUpperCase()))));
+    const select = el("select", { id: `target-${i}`, name: `target-${i}` }, ...options);
+    select.value = targetOf(ext);
+    select.addEventListener("change", () => { chosenTargets.set(ext, select.value); targetsChanged(); });
+    return el("div", { className: "field" }, el("label", { htmlFor: `target-${i}` }, `${ext.toUpperCase()}, ${n === 1 ? "1 file" : `${n} files`}`), select);
+  })));
+}
+
+/** The requests that the form stands for: files of different targets need one each. */
+function requests() {
+  const common = parameters();
+  if (!separate) return [{ action, files, parameters: common }];
+  const by = new Map();
+  for (const f of files) {
+    const to = targetOf(f.ext);
+    if (!by.has(to)) by.set(to, { action, files: [], parameters: { convert_to: to, ...common } });
+    by.get(to).files.push(f);
+  }
+  return [...by.values()];
+}
+
+/** The targets in groups, the most common first. */
+function targets(values) {
+  const chosen = choice("convert_to");
+  const one = (v) => chip("convert_to", v, v.toUpperCase(), v === chosen, () => {
+    given.set("convert_to", v);
+    targetsChanged();
+  });
+  const list = ranked(values);
+  if (list.length <= 8) return el("fieldset", {}, el("legend", {}, "Output format"), el("div", { className: "chips" }, ...list.map(one)));
+  const rows = grouped(list).map(([name, some]) => el("div", { className: "target-group", role: "group", ariaLabel: name }, el("span", { className: "group-name", ariaHidden: "true" }, name), el("div", { className: "chips" }, ...some.map(one))));
   return el("fieldset", {}, el("legend", {}, "Output format"), el("div", { className: "target-groups" }, ...rows));
 }
 
@@ -464,7 +547,7 @@ function fileField(name, d) {
     showCalls();
   });
   return el("div", { className: "field" },
-    el("label", { htmlFor: id }, words(name.replace(/_key$/, "")), d.required ? "" : el("span", { className: "muted" }, " (optional)")),
+    el("label", { htmlFor: id }, label(name.replace(/_key$/, ""), d), d.required ? "" : el("span", { className: "muted" }, " (optional)")),
     input, place, el("span", { className: "hint", id: `${id}-hint` }, d.description ?? ""));
 }
 
@@ -552,7 +635,8 @@ function problem(text, input) {
 
 // ---- Running ----
 
-let operation = null; // { request, id, status }
+let operation = null; // the first of operations
+let operations = []; // { request, names, id, status }
 let stopping = null; // an AbortController during an upload
 
 $("form").addEventListener("submit", async (event) => {
@@ -564,13 +648,13 @@ $("form").addEventListener("submit", async (event) => {
     problem(bad[1], bad[0]);
     return;
   }
-  const request = { action, parameters: parameters() };
   setBusy(true);
   clearResult();
   try {
     // Validate before uploading.
     for (const ext of exts()) {
-      const answer = await call("/supported-operation", { ext, action, parameters: request.parameters });
+      const one = requests().find((r) => r.files.some((f) => f.ext === ext));
+      const answer = await call("/supported-operation", { ext, action, parameters: one.parameters });
       if (!answer.supported) {
         setBusy(false);
         problem(answer.reason ? `${answer.reason[0].toUpperCase()}${answer.reason.slice(1)}.` : "This server does not support the operation.");
@@ -578,8 +662,7 @@ $("form").addEventListener("submit", async (event) => {
       }
     }
     await upload();
-    request.parameters = parameters(); // now with the keys of their files
-    await run(request);
+    await run(requests()); // now with the keys of the files
   } catch (error) {
     failed(error);
   } finally {
@@ -609,6 +692,7 @@ function state(text, kind) {
 function clearResult() {
   if (operation === null && $("progress").hidden) return;
   operation = null;
+  operations = [];
   $("step-result").classList.add("waiting");
   $("result-empty").hidden = false;
   $("progress").hidden = true;
@@ -678,14 +762,15 @@ $("pause").addEventListener("click", () => {
 });
 
 $("cancel").addEventListener("click", async () => {
-  if (operation?.id) {
+  const started = operations.filter((o) => o.id);
+  for (const o of started) {
     try {
-      await call(`/status/${encodeURIComponent(operation.id)}`, undefined, { method: "DELETE" });
+      await call(`/status/${encodeURIComponent(o.id)}`, undefined, { method: "DELETE" });
     } catch (error) {
       problem(error.message);
     }
-    return;
   }
+  if (started.length) return;
   stopping?.abort(new Error("Cancelled"));
 });
 
@@ -693,34 +778,65 @@ function idempotencyKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-async function run(request) {
-  request = { action: request.action, file_keys: files.map((f) => f.upload.session.file_key), parameters: request.parameters };
-  operation = { request };
-  state("Queued", "queued");
-  $("overall").value = 0;
+/** Starts an operation. */
+async function start(request) {
   const key = { "Idempotency-Key": idempotencyKey() };
-  let accepted;
   for (let n = 0; ; n++) {
     try {
-      accepted = await call("/do", request, { headers: key });
-      break;
+      return (await call("/do", request, { headers: key })).main_task_id;
     } catch (error) {
       const temporary = !error.status || error.status === 429 && error.code !== "quota_exceeded" || error.status >= 500;
       if (!temporary || n === 4) throw error;
       await new Promise((go) => setTimeout(go, 1000 * Math.max(2 ** n / 2, error.retryAfter ?? 0)));
     }
   }
-  operation.id = accepted.main_task_id;
-  $("operation").href = `/dashboard/operations/${encodeURIComponent(operation.id)}`;
+}
+
+/** Runs the operations that the form stands for, and follows them. */
+async function run(list) {
+  operations = list.map((r) => ({ request: { action: r.action, file_keys: r.files.map((f) => f.upload.session.file_key), parameters: r.parameters }, names: r.files.map((f) => f.file.name) }));
+  [operation] = operations;
+  state("Queued", "queued");
+  $("overall").value = 0;
+  let refused = null; // why an operation did not start
+  for (const o of operations) {
+    try {
+      o.id = await start(o.request);
+    } catch (error) {
+      refused = error;
+      break;
+    }
+  }
+  if (!operation.id) throw refused;
+  const started = operations.filter((o) => o.id);
+  $("operation").href = started.length > 1 ? "/dashboard/operations" : `/dashboard/operations/${encodeURIComponent(operation.id)}`;
+  $("operation").textContent = started.length > 1 ? "Operations" : "Operation details";
   $("operation").hidden = false;
   showCalls();
-  const end = await follow(operation.id, (status) => {
-    operation.status = status;
-    $("overall").value = status.progress;
+  const total = started.reduce((sum, o) => sum + o.names.length, 0);
+  const ends = await Promise.all(started.map((o) => follow(o.id, (status) => {
+    o.status = status;
+    $("overall").value = started.reduce((sum, one) => sum + (one.status?.progress ?? 0) * one.names.length, 0) / total;
     if (status.operation_status === "running") state("Running", "running");
-  });
-  finished(end);
+  })));
+  finished({ operation_status: ends.every((end) => end.operation_status === "failed") ? "failed" : "completed", files_data: ends.flatMap((end) => end.files_data) });
+  if (refused) {
+    state("Partly failed", "partial");
+    $("failures").append(el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" }, "Some files were not processed: ", refused.message)));
+    announce("Some files were not processed");
+  }
 }
+
+/** Downloads the results of several operations. */
+$("all-results").addEventListener("click", (event) => {
+  if (operations.length < 2) return;
+  event.preventDefault();
+  const ids = operations.filter((o) => o.id).map((o) => el("input", { type: "hidden", name: "id", value: o.id }));
+  const form = el("form", { method: "post", action: "/dashboard/operations/selected", hidden: true }, el("input", { type: "hidden", name: "what", value: "download" }), ...ids);
+  document.body.append(form);
+  form.submit();
+  form.remove();
+});
 
 function finished(status) {
   const good = status.files_data.filter((f) => f.status === "completed");
@@ -829,13 +945,12 @@ function showCalls() {
   const imported = first.upload?.url;
   const single = box.dataset.singleCall === "true" && !files.some((f) => f.upload?.url);
   if (single) {
-    const request = operation?.request ?? { action, parameters: parameters() };
-    const names = files.map((f) => f.file.name);
+    const calls = operations.length ? operations.map((o) => [o.names, o.request]) : requests().map((r) => [r.files.map((f) => f.file.name), r]);
     if (language !== "curl") {
-      $("calls").replaceChildren(code(`One call in ${languages[language]}`, program(language, request.action, names, request.parameters, secrets)));
+      $("calls").replaceChildren(...calls.map(([names, r], i) => code(`One call in ${languages[language]}${i ? `, ${i + 1}` : ""}`, program(language, r.action, names, r.parameters, secrets))));
       return;
     }
-    step("Do everything in one call …", curl.oneCall(request.action, names, request.parameters, secrets));
+    step(calls.length > 1 ? "Do everything in one call for each format …" : "Do everything in one call …", calls.map(([names, r]) => curl.oneCall(r.action, names, r.parameters, secrets)).join("\n"));
   }
   step(single ? "… or step by step: list the supported actions" : "List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
   if (imported) {
@@ -845,7 +960,8 @@ function showCalls() {
     step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
     step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
   }
-  step("Start the operation", curl.start(operation?.request ?? { action, file_keys: files.map((f) => f.upload?.session?.file_key ?? "<file_key>"), parameters: parameters() }, secrets));
+  const started = operations.length ? operations.map((o) => o.request) : requests().map((r) => ({ action, file_keys: r.files.map((f) => f.upload?.session?.file_key ?? "<file_key>"), parameters: r.parameters }));
+  step(started.length > 1 ? "Start an operation for each format" : "Start the operation", started.map((r) => curl.start(r, secrets)).join("\n"));
   step("Get the status", curl.status(operation?.id ?? "<main_task_id>"));
   const result = operation?.status?.files_data.find((f) => f.download_link);
   step("Download the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));

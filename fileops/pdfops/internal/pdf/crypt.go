@@ -282,6 +282,7 @@ type Security struct {
 	id       []byte
 	metadata bool // the metadata is encrypted too
 	base     int  // offset of the document in its file
+	newest   bool // see Newest
 }
 
 // ErrHandler reports that a file is encrypted, but not with a password.
@@ -332,6 +333,10 @@ func newSecurity(dict, trailer types.Dict) (*Security, error) {
 // Permissions returns the permissions of the file, in the meaning of the latest
 // revision.
 func (s *Security) Permissions() Permissions { return AllowedBy(s.p, s.r) }
+
+// Newest reports whether the newest trailer of the file names the encryption, and that trailer is
+// where the end of the file says. Then every reader that finds no defect sees this encryption.
+func (s *Security) Newest() bool { return s.newest }
 
 // Open reports whether password is the user or owner password. secret is the
 // file key since revision 5, and the user password in older revisions.

@@ -38,7 +38,11 @@ func FindSecurity(ctx context.Context, data []byte) (*Security, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.security(trailers)
+	sec, err := s.security(trailers)
+	if sec != nil {
+		sec.newest = sec.newest && ok && s.base == 0
+	}
+	return sec, err
 }
 
 // A trailerSearch searches for trailers and the objects that they refer to.
@@ -177,7 +181,7 @@ func (s *trailerSearch) security(trailers []types.Dict) (*Security, error) {
 		}
 	}
 	s.find(wanted)
-	for _, d := range trailers {
+	for i, d := range trailers {
 		if d["Encrypt"] == nil || d["Root"] == nil {
 			continue
 		}
@@ -187,7 +191,7 @@ func (s *trailerSearch) security(trailers []types.Dict) (*Security, error) {
 		}
 		sec, err := newSecurity(dict, d)
 		if sec != nil {
-			sec.base = s.base
+			sec.base, sec.newest = s.base, i == 0
 		}
 		if err == nil {
 			return sec, nil
