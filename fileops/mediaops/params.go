@@ -122,14 +122,16 @@ func rank(param string) int {
 // have, and of those that a file adds.
 func (e *Engine) subtitleParams(from format.Format, t target) (params fileops.Schema) {
 	added := e.subtitleFileParams(t)
+	const doc = "What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop)." +
+		" With subtitle_key, burn draws that file, and drop replaces the tracks of the video."
 	switch {
 	case holdsSubtitles(from):
 		params = append(params,
-			fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: e.subtitleModes(), Doc: "What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop). With subtitle_key, burn draws that file, and drop replaces the tracks of the video."},
+			fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: e.subtitleModes(), Doc: doc},
 			fileops.Param{Name: "subtitle_track", Type: fileops.Integer, Min: 1, Max: maxStreams, Doc: "Which subtitle track to keep or to burn in, from 1; without it, all are kept, or the default one is burnt in."},
 		)
 	case len(added) > 0 && e.burns:
-		params = append(params, fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: []string{keepSubtitles, burnSubtitles}, Doc: "Whether subtitle_key becomes a track (keep) or part of the picture (burn)."})
+		params = append(params, fileops.Param{Name: "subtitles", Default: keepSubtitles, Enum: []string{keepSubtitles, burnSubtitles}, Doc: doc})
 	}
 	return append(params, added...)
 }

@@ -1230,10 +1230,17 @@ export interface components {
             start?: number;
             /** @description Removes metadata, such as the camera and the location of a photo. Default: false. */
             strip_metadata?: boolean;
+            /**
+             * Format: file-key
+             * @description Subtitle file to add: the file_key of an upload. It becomes a track, or part of the picture with subtitles=burn.
+             */
+            subtitle_key?: string;
+            /** @description Language of the track that subtitle_key becomes, such as en, eng or pt-BR; players show it in their menu. */
+            subtitle_language?: string;
             /** @description Which subtitle track to keep or to burn in, from 1; without it, all are kept, or the default one is burnt in. */
             subtitle_track?: number;
             /**
-             * @description What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop). Default: keep.
+             * @description What happens to subtitles: they stay tracks where the format has them (keep), become part of the picture (burn), or are left out (drop). With subtitle_key, burn draws that file, and drop replaces the tracks of the video. Default: keep.
              * @enum {string}
              */
             subtitles?: "burn" | "drop" | "keep";

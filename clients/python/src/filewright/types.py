@@ -254,12 +254,19 @@ class ConvertParameters(TypedDict):
     """Start in seconds."""
     strip_metadata: NotRequired[bool]
     """Removes metadata, such as the camera and the location of a photo. Default: false."""
+    subtitle_key: NotRequired[str]
+    """Subtitle file to add: the file_key of an upload. It becomes a track, or part of the picture with
+    subtitles=burn."""
+    subtitle_language: NotRequired[str]
+    """Language of the track that subtitle_key becomes, such as en, eng or pt-BR; players show it in their
+    menu."""
     subtitle_track: NotRequired[int]
     """Which subtitle track to keep or to burn in, from 1; without it, all are kept, or the default one is
     burnt in."""
     subtitles: NotRequired[Literal["burn", "drop", "keep"]]
     """What happens to subtitles: they stay tracks where the format has them (keep), become part of the
-    picture (burn), or are left out (drop). Default: keep."""
+    picture (burn), or are left out (drop). With subtitle_key, burn draws that file, and drop replaces the
+    tracks of the video. Default: keep."""
     tagged: NotRequired[bool]
     """Whether the PDF has tags, which describe its structure to screen readers. Default: true."""
     time: NotRequired[float]
