@@ -19,8 +19,8 @@ build:
 
 ## test: every behaviour at a short scale; with the race detector where goroutines share data
 test: check
-	$(SCRATCH) $(GO) test -short -vet=off $(LINK) $(RACE) $(SHARING)
-	$(GO) test -short -vet=off $(LINK) $(call others,$(SHARING))
+	$(SCRATCH) $(GO) test -short -vet=off -timeout 60m $(LINK) $(RACE) $(SHARING)
+	$(GO) test -short -vet=off -timeout 60m $(LINK) $(call others,$(SHARING))
 
 ## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
 ## of the engine packages that work on several files at the same time

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		if err := systest.Build(binary, "../cmd/refserver"); err != nil {
 			log.Fatal(err)
 		}
-		cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--concurrency", "office=1",
+		cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--cache-dir", systest.CodeCache(), "--concurrency", "office=1",
 			"--cors-origins", "*", "--webhook-allow", "127.0.0.0/8", "--url-allow", "127.0.0.0/8")
 		systest.DieWithParent(attributes(cmd), syscall.SIGKILL)
 		cmd.Stderr = os.Stderr

@@ -276,6 +276,7 @@ func TestEmbedding(t *testing.T) {
 // The files for systemd and containers refer only to existing settings, commands and files.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
+	systest.NoError(t, systest.DependOn("../cmd/refserver"))
 	help, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/refserver", "serve", "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, help)

@@ -3,6 +3,7 @@ package fileops
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -155,48 +156,61 @@ func (s Schema) check() error {
 			return fmt.Errorf("parameter %q has no name or is listed twice", d.Name)
 		}
 		seen[d.Name] = true
-		if d.Type != String && d.Pattern != "" {
-			return fmt.Errorf("parameter %q: only a string can have a pattern", d.Name)
-		}
-		if d.Type != String && d.Type != Object && d.Secret {
-			return fmt.Errorf("parameter %q: only a string or an object can be secret", d.Name)
-		}
-		if (d.Type == Object || d.Type == List || d.Type == Upload) && d.Default != nil {
-			return fmt.Errorf("parameter %q: an object, a list or a file cannot have a default", d.Name)
-		}
-		if (d.Type == Upload) != (len(d.Formats) > 0) {
-			return fmt.Errorf("parameter %q: a file, and nothing else, must have formats", d.Name)
-		}
-		if len(d.Enum) > 0 && d.Type != String && d.Type != Integer {
-			return fmt.Errorf("parameter %q: only a string or an integer can have listed values", d.Name)
-		}
-		if d.Type == Integer {
-			for _, v := range d.Enum {
-				if _, err := strconv.Atoi(v); err != nil {
-					return fmt.Errorf("parameter %q: the listed value %q is no integer", d.Name, v)
-				}
-			}
-		}
-		if _, err := regexp.Compile(d.Pattern); err != nil {
+		if err := d.check(); err != nil {
 			return fmt.Errorf("parameter %q: %w", d.Name, err)
 		}
-		if d.Min > d.Max {
-			return fmt.Errorf("parameter %q: its minimum is above its maximum", d.Name)
-		}
-		if d.OneOf != "" && (d.Required || d.Default != nil) {
-			return fmt.Errorf("parameter %q: one of several cannot be required or have a default", d.Name)
-		}
-		if d.Default != nil {
-			unknown := d
-			unknown.Default = nil // see parse
-			if _, err := unknown.parse(d.Default); err != nil {
-				return fmt.Errorf("default: %w", err)
+	}
+	return nil
+}
+
+// check returns an error if the parts of a parameter contradict each other.
+func (d Param) check() error {
+	switch {
+	case d.Type != String && d.Pattern != "":
+		return errors.New("only a string can have a pattern")
+	case d.Type != String && d.Type != Object && d.Secret:
+		return errors.New("only a string or an object can be secret")
+	case (d.Type == Object || d.Type == List || d.Type == Upload) && d.Default != nil:
+		return errors.New("an object, a list or a file cannot have a default")
+	case (d.Type == Upload) != (len(d.Formats) > 0):
+		return errors.New("a file, and nothing else, must have formats")
+	case d.Min > d.Max:
+		return errors.New("its minimum is above its maximum")
+	case d.OneOf != "" && (d.Required || d.Default != nil):
+		return errors.New("one of several cannot be required or have a default")
+	}
+	if _, err := regexp.Compile(d.Pattern); err != nil {
+		return err
+	}
+	if err := d.checkEnum(); err != nil {
+		return err
+	}
+	if d.Default == nil {
+		return nil
+	}
+	unknown := d
+	unknown.Default = nil // see parseString
+	if _, err := unknown.parse(d.Default); err != nil {
+		return fmt.Errorf("default: %w", err)
+	}
+	return nil
+}
+
+// checkEnum returns an error if the listed values or their aliases are inconsistent.
+func (d Param) checkEnum() error {
+	if len(d.Enum) > 0 && d.Type != String && d.Type != Integer {
+		return errors.New("only a string or an integer can have listed values")
+	}
+	if d.Type == Integer {
+		for _, v := range d.Enum {
+			if _, err := strconv.Atoi(v); err != nil {
+				return fmt.Errorf("the listed value %q is no integer", v)
 			}
 		}
-		for alias, v := range d.Aliases {
-			if alias != strings.ToLower(alias) || !slices.Contains(d.Enum, v) {
-				return fmt.Errorf("parameter %q: alias %q must be lower case and stand for a listed value", d.Name, alias)
-			}
+	}
+	for alias, v := range d.Aliases {
+		if alias != strings.ToLower(alias) || !slices.Contains(d.Enum, v) {
+			return fmt.Errorf("alias %q must be lower case and stand for a listed value", alias)
 		}
 	}
 	return nil
@@ -204,19 +218,12 @@ func (s Schema) check() error {
 
 // Parse validates args. Its errors are of type *[ParamError].
 func (s Schema) Parse(args Args) (Params, error) {
-	p := Params{schema: s, m: make(map[string]any, len(s))}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if args[name] != nil && !slices.ContainsFunc(s, func(d Param) bool { return d.Name == name }) {
-			e := &ParamError{Param: name, Reason: "is not known here; this operation takes no parameters"}
-			if len(s) > 0 {
-				for _, d := range s {
-					e.Allowed = append(e.Allowed, d.Name)
-				}
-				e.Reason = "is not known here; known are: " + strings.Join(e.Allowed, ", ")
-			}
-			return Params{}, e
+			return Params{}, s.unknown(name)
 		}
 	}
+	p := Params{schema: s, m: make(map[string]any, len(s))}
 	given := make(map[string]string) // names of parameters, by OneOf
 	for _, d := range s {
 		v := args[d.Name]
@@ -243,93 +250,127 @@ func (s Schema) Parse(args Args) (Params, error) {
 	return p, nil
 }
 
-func (d Param) parse(v any) (any, error) {
-	bad := func(format string, a ...any) (any, error) {
-		return nil, &ParamError{Param: d.Name, Reason: fmt.Sprintf(format, a...), Allowed: d.Enum}
+// unknown returns the error for a parameter that the schema does not have.
+func (s Schema) unknown(name string) *ParamError {
+	if len(s) == 0 {
+		return &ParamError{Param: name, Reason: "is not known here; this operation takes no parameters"}
 	}
+	e := &ParamError{Param: name}
+	for _, d := range s {
+		e.Allowed = append(e.Allowed, d.Name)
+	}
+	e.Reason = "is not known here; known are: " + strings.Join(e.Allowed, ", ")
+	return e
+}
+
+// parse validates a value and returns it with the type that [Params] has for the parameter.
+func (d Param) parse(v any) (any, error) {
 	if text, ok := v.(Text); ok {
 		v = d.read(string(text))
 	}
 	switch d.Type {
 	case String:
-		s, ok := v.(string)
-		if !ok || !utf8.ValidString(s) {
-			return bad("must be a string")
-		}
-		if len(d.Enum) > 0 {
-			if c, ok := d.listed(s); ok {
-				return c, nil
-			}
-			return bad("must be one of: %s", strings.Join(d.Enum, ", "))
-		}
-		if n := float64(len(s)); d.Max > 0 && (n < d.Min || n > d.Max) {
-			return bad("must be %v to %v bytes long", d.Min, d.Max)
-		}
-		// A default was checked before. Compiling a pattern takes longer than the rest.
-		if d.Pattern != "" && s != d.Default && !regexp.MustCompile(`^(?:`+d.Pattern+`)$`).MatchString(s) {
-			return bad("must have the form %s", d.Pattern)
-		}
-		return s, nil
+		return d.parseString(v)
 	case Boolean:
 		if _, ok := v.(bool); !ok {
-			return bad("must be true or false")
+			return d.refuse("must be true or false")
 		}
 		return v, nil
 	case Object:
 		m, ok := asObject(v)
 		if !ok {
-			return bad("must be a JSON object")
+			return d.refuse("must be a JSON object")
 		}
-		if n := float64(len(m)); d.Max > 0 && (n < d.Min || n > d.Max) {
-			return bad("must have %v to %v members", d.Min, d.Max)
+		if !d.holds(len(m)) {
+			return d.refuse("must have %v to %v members", d.Min, d.Max)
 		}
 		return m, nil
 	case List:
 		l, ok := asList(v)
 		if !ok {
-			return bad("must be a list of strings")
+			return d.refuse("must be a list of strings")
 		}
-		if n := float64(len(l)); d.Max > 0 && (n < d.Min || n > d.Max) {
-			return bad("must have %v to %v elements", d.Min, d.Max)
+		if !d.holds(len(l)) {
+			return d.refuse("must have %v to %v elements", d.Min, d.Max)
 		}
 		return l, nil
 	case Upload:
-		switch v := v.(type) {
-		case *File:
-			if f := v.Format(); !slices.Contains(d.Formats, f) && !slices.Contains(d.Formats, format.Any) {
-				f = cmp.Or(f, "without extension")
-				return bad("must be a file of format %s, not %s", join(d.Formats), f)
-			}
-			return v, nil
-		case string:
-			if v != "" && len(v) <= maxKey && utf8.ValidString(v) {
-				return v, nil
-			}
-		}
-		return bad("must be the key of an uploaded file")
+		return d.parseUpload(v)
 	default:
-		if text, ok := v.(string); ok && len(d.Enum) > 0 {
-			v = d.read(text)
-		}
-		n, ok := number(v)
-		if !ok || math.IsNaN(n) || math.IsInf(n, 0) {
-			return bad("must be a number")
-		}
-		if d.Type == Integer && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
-			return bad("must be a whole number")
-		}
-		if len(d.Enum) > 0 {
-			c, ok := d.listed(strconv.FormatFloat(n, 'f', -1, 64))
-			if !ok {
-				return bad("must be one of: %s", strings.Join(d.Enum, ", "))
-			}
-			return strconv.ParseFloat(c, 64)
-		}
-		if (d.Min != 0 || d.Max != 0) && (n < d.Min || n > d.Max) {
-			return bad("must be from %v to %v", d.Min, d.Max)
-		}
-		return n, nil
+		return d.parseNumber(v)
 	}
+}
+
+// refuse returns the error for a value that the parameter does not take.
+func (d Param) refuse(reason string, a ...any) (any, error) {
+	return nil, &ParamError{Param: d.Name, Reason: fmt.Sprintf(reason, a...), Allowed: d.Enum}
+}
+
+// holds reports whether a value may have n bytes, members or elements.
+func (d Param) holds(n int) bool {
+	return d.Max == 0 || float64(n) >= d.Min && float64(n) <= d.Max
+}
+
+func (d Param) parseString(v any) (any, error) {
+	s, ok := v.(string)
+	if !ok || !utf8.ValidString(s) {
+		return d.refuse("must be a string")
+	}
+	if len(d.Enum) > 0 {
+		c, ok := d.listed(s)
+		if !ok {
+			return d.refuse("must be one of: %s", strings.Join(d.Enum, ", "))
+		}
+		return c, nil
+	}
+	if !d.holds(len(s)) {
+		return d.refuse("must be %v to %v bytes long", d.Min, d.Max)
+	}
+	// A default was checked before. Compiling a pattern takes longer than the rest.
+	if d.Pattern != "" && s != d.Default && !regexp.MustCompile(`^(?:`+d.Pattern+`)$`).MatchString(s) {
+		return d.refuse("must have the form %s", d.Pattern)
+	}
+	return s, nil
+}
+
+func (d Param) parseUpload(v any) (any, error) {
+	switch v := v.(type) {
+	case *File:
+		if f := v.Format(); !slices.Contains(d.Formats, f) && !slices.Contains(d.Formats, format.Any) {
+			f = cmp.Or(f, "without extension")
+			return d.refuse("must be a file of format %s, not %s", join(d.Formats), f)
+		}
+		return v, nil
+	case string:
+		if v != "" && len(v) <= maxKey && utf8.ValidString(v) {
+			return v, nil
+		}
+	}
+	return d.refuse("must be the key of an uploaded file")
+}
+
+func (d Param) parseNumber(v any) (any, error) {
+	if text, ok := v.(string); ok && len(d.Enum) > 0 {
+		v = d.read(text)
+	}
+	n, ok := number(v)
+	if !ok || math.IsNaN(n) || math.IsInf(n, 0) {
+		return d.refuse("must be a number")
+	}
+	if d.Type == Integer && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
+		return d.refuse("must be a whole number")
+	}
+	if len(d.Enum) > 0 {
+		c, ok := d.listed(strconv.FormatFloat(n, 'f', -1, 64))
+		if !ok {
+			return d.refuse("must be one of: %s", strings.Join(d.Enum, ", "))
+		}
+		return strconv.ParseFloat(c, 64)
+	}
+	if (d.Min != 0 || d.Max != 0) && (n < d.Min || n > d.Max) {
+		return d.refuse("must be from %v to %v", d.Min, d.Max)
+	}
+	return n, nil
 }
 
 // maxKey limits the bytes of the key of an uploaded file.

@@ -60,6 +60,7 @@ func ParseScope(text string) (Scope, error) {
 type Principal struct {
 	Account string // owns files and operations
 	KeyID   string // for logs and usage; not the key
+	Login   string // ID of the login of a session; "": the request has a key
 
 	// Scopes are the permissions of the key. 0 means DefaultScopes, for an Authenticator without
 	// scopes.
@@ -76,6 +77,20 @@ type Principal struct {
 // [ErrForbidden] if the account is known but refused.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Principal, error)
+}
+
+// An Auditor is an [Authenticator] that records what users change through the API.
+type Auditor interface {
+	// Changed records that an authenticated request made a change, such as "operation.cancel", to an
+	// object with an ID.
+	Changed(r *http.Request, action, object string)
+}
+
+// changed passes a change to the Authenticator if that is an Auditor.
+func (s *Service) changed(r *http.Request, action, object string) {
+	if a, ok := s.cfg.Auth.(Auditor); ok {
+		a.Changed(r, action, object)
+	}
 }
 
 // Errors of an [Authenticator] or a [Quota].

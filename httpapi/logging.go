@@ -32,15 +32,18 @@ func infoOf(r *http.Request) *requestInfo {
 func requestID(r *http.Request) string { return infoOf(r).id }
 
 // logOf returns a logger for lines about a request.
-func (n *Node) logOf(r *http.Request) *slog.Logger {
+func (n *Node) logOf(r *http.Request) *slog.Logger { return n.log.With(logFields(r)...) }
+
+// logFields returns the fields by which log lines identify a request.
+func logFields(r *http.Request) []any {
 	info := infoOf(r)
 	args := []any{"request_id", info.id}
 	if info.who.Account != "" {
 		args = append(args, "account", info.who.Account, "key", info.who.KeyID)
 	}
-	for name, param := range map[string]string{"operation": "main_task_id", "file": "file_key"} {
-		if v := r.PathValue(param); v != "" && len(v) <= 64 {
-			args = append(args, name, v)
+	for _, p := range [...]struct{ name, param string }{{"operation", "main_task_id"}, {"file", "file_key"}} {
+		if v := r.PathValue(p.param); v != "" && len(v) <= 64 {
+			args = append(args, p.name, v)
 		}
 	}
 	if info.trace != "" {
@@ -49,7 +52,7 @@ func (n *Node) logOf(r *http.Request) *slog.Logger {
 	if info.started != "" {
 		args = append(args, "operation", info.started)
 	}
-	return n.log.With(args...)
+	return args
 }
 
 // logRequest logs an answered request. It omits the query, which may contain a signature. Probes
@@ -62,9 +65,9 @@ func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	if !n.log.Enabled(r.Context(), level) {
 		return
 	}
-	route := rec.route
-	route = cmp.Or(route, "other")
-	n.logOf(r).Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", route, "status", rec.status, "bytes", rec.bytes, "duration", d)
+	// A logger of its own for each request would take longer than its only line.
+	n.log.Log(r.Context(), level, "request", append(logFields(r),
+		"method", knownMethod(r.Method), "route", cmp.Or(rec.route, "other"), "status", rec.status, "bytes", rec.bytes, "duration", d)...)
 }
 
 // isProbe reports whether a route is requested by monitoring, every few seconds.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -19,7 +18,20 @@ import (
 	"github.com/filewright/filewright/trace"
 )
 
-var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+// isToken reports whether s has 1 to limit bytes, all of them letters, digits, '.', '_' or '-'.
+func isToken(s string, limit int) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // validHost reports whether a Host header is a name or an address with an optional port. It accepts
 // underscores, which occur in names behind proxies.
@@ -35,14 +47,12 @@ func validHost(host string) bool {
 		addr, err := netip.ParseAddr(strings.TrimSuffix(v6, "]"))
 		return err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(v6, "]")
 	}
-	return hostName.MatchString(name)
+	return isToken(name, 253)
 }
-
-var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) {
 	id := r.Header.Get("X-Request-Id")
-	if !validRequestID.MatchString(id) {
+	if !isToken(id, 64) {
 		id = uuid.NewString()
 	}
 	w.Header().Set("X-Request-Id", id)

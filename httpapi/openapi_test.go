@@ -514,7 +514,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	want := map[string]int{
 		"invalid_request": 400, "missing_part": 400, "part_order": 400, "part_etag": 400, "size_mismatch": 400, "unsupported_operation": 400,
 		"url_scheme": 400, "url_credentials": 400, "url_address": 400,
-		"unauthorized": 401, "forbidden": 403, "invalid_signature": 403, "url_expired": 403, "not_found": 404, "method_not_allowed": 405, "request_timeout": 408,
+		"unauthorized": 401, "forbidden": 403, "address_not_allowed": 403, "invalid_signature": 403, "url_expired": 403, "not_found": 404, "method_not_allowed": 405, "request_timeout": 408,
 		"conflict": 409, "upload_incomplete": 409, "expired": 410, "content_lost": 410, "too_large": 413, "unsupported_media_type": 415, "operation_failed": 422,
 		"rate_limit_exceeded": 429, "quota_exceeded": 429, "queue_full": 429, "internal_error": 500, "unavailable": 503, "insufficient_storage": 507, "invalid_range": 416,
 	}

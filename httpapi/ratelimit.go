@@ -55,9 +55,10 @@ func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
 	name = cmp.Or(name, who.Account)
 	a := s.rates.Take(name, gcra.Rate(rate), s.rates.Now(), n)
 	h := w.Header()
-	h.Set("RateLimit-Limit", strconv.Itoa(a.Limit))
-	h.Set("RateLimit-Remaining", strconv.Itoa(a.Remaining))
-	h.Set("RateLimit-Reset", strconv.Itoa(int(math.Ceil(a.Full.Seconds()))))
+	// In canonical form, which HTTP/1.1 sends, so that Set need not make it.
+	h.Set("Ratelimit-Limit", strconv.Itoa(a.Limit))
+	h.Set("Ratelimit-Remaining", strconv.Itoa(a.Remaining))
+	h.Set("Ratelimit-Reset", strconv.Itoa(int(math.Ceil(a.Full.Seconds()))))
 	if a.OK {
 		return nil
 	}
@@ -129,9 +130,6 @@ func (g *guard) learn(credential uint64, valid bool) {
 	g.known[credential] = true
 }
 
-// unknownAddress is the key of all addresses that cannot be parsed.
-const unknownAddress = "unknown"
-
 // clientNetwork returns the client address of a request.
 func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r, s.cfg.TrustProxy) }
 
@@ -139,6 +137,21 @@ func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r
 // proxy it is the address that the proxy added. For IPv6 it is the /64 network, which one host owns
 // as a whole.
 func ClientNetwork(r *http.Request, trustProxy bool) string {
+	addr, ok := ClientAddr(r, trustProxy)
+	if !ok {
+		return "unknown" // one bucket for all unparsable addresses
+	}
+	if addr.Is6() {
+		if p, err := addr.Prefix(64); err == nil {
+			addr = p.Addr()
+		}
+	}
+	return addr.String()
+}
+
+// ClientAddr returns the client address of a request, and whether it is known. Behind a trusted proxy it
+// is the address that the proxy added.
+func ClientAddr(r *http.Request, trustProxy bool) (addr netip.Addr, ok bool) {
 	text := r.RemoteAddr
 	if trustProxy {
 		if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
@@ -150,17 +163,11 @@ func ClientNetwork(r *http.Request, trustProxy bool) string {
 	if err != nil {
 		ap, err := netip.ParseAddrPort(text)
 		if err != nil {
-			return unknownAddress
+			return addr, false
 		}
 		addr = ap.Addr()
 	}
-	addr = addr.Unmap().WithZone("")
-	if addr.Is6() {
-		if p, err := addr.Prefix(64); err == nil {
-			addr = p.Addr()
-		}
-	}
-	return addr.String()
+	return addr.Unmap().WithZone(""), true
 }
 
 func errInvalidKeys(retry time.Duration) error {

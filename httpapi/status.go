@@ -151,6 +151,7 @@ func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	s.changed(r, "operation.cancel", op.ID)
 	resp, err := s.describe(r.Context(), op)
 	if err != nil {
 		s.fail(w, r, err)

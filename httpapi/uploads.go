@@ -292,6 +292,7 @@ func (s *Service) deleteFile(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	s.changed(r, "file.delete", key)
 	s.reply(w, messageResponse{Message: "file deleted", FileKey: key})
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"mime"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -245,12 +245,14 @@ func (n *Node) encode(v any) ([]byte, error) {
 	case EnvelopePlain:
 		return b, nil
 	case EnvelopeData:
-		return fmt.Appendf(nil, `{"data":%s}`, b), nil
+		return slices.Concat([]byte(`{"data":`), b, []byte("}")), nil
 	}
 	if len(b) == 2 { // {}
 		return []byte(`{"data":{}}`), nil
 	}
-	return fmt.Appendf(nil, `%s,"data":%s}`, b[:len(b)-1], b), nil
+	out := make([]byte, 0, 2*len(b)+len(`,"data":}`)+1) // writeJSON appends a byte
+	out = append(append(out, b[:len(b)-1]...), `,"data":`...)
+	return append(append(out, b...), '}'), nil
 }
 
 // marshal is json.Marshal without HTML escaping: upload URLs contain "&" and should be usable
@@ -265,7 +267,7 @@ func marshal(v any) ([]byte, error) {
 
 func writeJSON(w http.ResponseWriter, status int, contentType string, body []byte) {
 	jsonHeader(w.Header(), contentType)
-	w.Header().Set("Content-Length", fmt.Sprint(len(body)+1))
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(status)
 	w.Write(append(body, '\n'))
 }

@@ -156,7 +156,7 @@ var readyLine = regexp.MustCompile(`is ready at (https?://\S+) `)
 // once starts the server, runs one operation and kills the server.
 func once(t *testing.T, flags []string) (ready, done time.Duration) {
 	t.Helper()
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"), "--log-level", "info"}, flags...)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--cache-dir", systest.CodeCache(), "--log-level", "info"}, flags...)
 	if !*engineFlag {
 		args = append(args, "--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none")
 	}

@@ -58,7 +58,7 @@ func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 // withAccounts opens the accounts, also while a server uses them.
 func withAccounts(ctx context.Context, where database, do func(*auth.Accounts) error) error {
 	return where.use(ctx, func(db *sqlstore.DB) error {
-		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors(), Passkeys: db.Passkeys()}))
+		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors(), Passkeys: db.Passkeys(), Audit: db.Audit()}))
 	})
 }
 

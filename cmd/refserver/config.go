@@ -57,6 +57,7 @@ type serverConfig struct {
 	login       loginConfig
 	limits      account.Limits // of new accounts
 	sessionTime time.Duration
+	auditTTL    time.Duration
 }
 
 func (s *serverConfig) register(fs *flagSet) {
@@ -153,6 +154,7 @@ func (s *serverConfig) registerProcessing(fs *flagSet) {
 
 func (s *serverConfig) registerAccounts(fs *flagSet) {
 	registerLimits(fs, "account-", "of a new account", &s.limits)
+	fs.DurationVar(&s.auditTTL, "audit-ttl", 400*24*time.Hour, "`lifetime` of entries of the audit log; negative: unlimited")
 	fs.DurationVar(&s.sessionTime, "login-ttl", 7*24*time.Hour, "`duration` after which an unused login ends; every login ends after 30 days")
 }
 
@@ -210,6 +212,9 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be positive", name)
 		}
+	}
+	if s.auditTTL == 0 {
+		return errors.New("--audit-ttl must not be 0; a negative duration means unlimited")
 	}
 	for name, n := range map[string]int{"max-attempts": s.api.Limits.MaxAttempts, "max-restarts": s.api.Limits.MaxRestarts} {
 		if n <= 0 {

@@ -168,6 +168,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"keys", "create", "--name", "a", "--scopes", "all"}, 2, "upload, operate, read, admin"},
 		{[]string{"keys", "create", "--name", "a", "--scopes", ""}, 2, "must have a scope"},
 		{[]string{"keys", "create", "--name", "a", "--rate-burst", "3"}, 2, "--rate"},
+		{[]string{"keys", "create", "--name", "a", "--addresses", "10.0.0.0/8,nowhere"}, 2, "nowhere"},
 		{[]string{"accounts"}, 2, "create"},
 		{[]string{"accounts", "help"}, 0, "disable"},
 		{[]string{"accounts", "fold"}, 2, "fold"},
@@ -385,14 +386,14 @@ func TestAccountCommands(t *testing.T) {
 		t.Errorf("password %q, beside it %q", password, errs)
 	}
 	do(1, "accounts", "create", "--name", "ADA")
-	key, _ := do(0, "keys", "create", "--name", "form", "--account", "ada", "--scopes", "upload,read", "--rate", "2", "--rate-burst", "9")
+	key, _ := do(0, "keys", "create", "--name", "form", "--account", "ada", "--scopes", "upload,read", "--rate", "2", "--rate-burst", "9", "--addresses", "10.1.2.3/8,192.0.2.1")
 	if !strings.HasPrefix(key, "fw_") {
 		t.Errorf("key %q", key)
 	}
 	do(0, "keys", "create", "--name", "robot", "--account", "robot")
 	keys, _ := do(0, "keys", "list")
 	lines := strings.Split(keys, "\n")
-	if len(lines) != 3 || !strings.Contains(lines[1], "Ada") || !strings.Contains(lines[1], "upload,read") || !strings.Contains(lines[2], "robot") || !strings.Contains(lines[2], "upload,operate,read") || strings.Contains(keys, key) {
+	if len(lines) != 3 || !strings.Contains(lines[1], "Ada") || !strings.Contains(lines[1], "upload,read") || !strings.Contains(lines[1], "10.0.0.0/8,192.0.2.1") || !strings.Contains(lines[2], "robot") || !strings.Contains(lines[2], "upload,operate,read") || strings.Contains(keys, key) {
 		t.Errorf("keys:\n%s", keys)
 	}
 	if again, _ := do(0, "accounts", "password", "ada"); len(again) != 23 || again == password {

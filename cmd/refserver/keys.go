@@ -43,6 +43,10 @@ func createKey(c *cli) *cobra.Command {
 			})
 			fs.Float64Var(&k.Rate.PerSecond, "rate", 0, "maximum `requests` per second with the key; default: the server's --rate")
 			fs.IntVar(&k.Rate.Burst, "rate-burst", 0, "with --rate: maximum `number` of requests in a burst; default: the requests of one second")
+			fs.Func("addresses", "IP `addresses` and networks of clients that may use the key, comma-separated, such as 192.0.2.0/24 [all]", func(v string) (err error) {
+				k.Addresses, err = auth.ParseAddresses(v)
+				return err
+			})
 			fs.DurationVar(&ttl, "expires-in", 0, "`duration` after which the key expires; default: never")
 		},
 		run: func(ctx context.Context, _ []string) error {
@@ -106,10 +110,10 @@ func (c *cli) printKeys(ctx context.Context, a *auth.Accounts) error {
 		names[acct.ID] = acct.Name
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tSCOPES\tCREATED\tLAST USED\tSTATE")
+	fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tSCOPES\tCREATED\tLAST USED\tADDRESSES\tSTATE")
 	for _, k := range all {
-		fmt.Fprintf(w, "%s\t%s…\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name, cmp.Or(names[k.Account], k.Account),
-			strings.ReplaceAll(cmp.Or(k.Scopes, httpapi.DefaultScopes.String()), " ", ","), day(k.Created), day(k.LastUsed), keyState(k, time.Now()))
+		fmt.Fprintf(w, "%s\t%s…\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name, cmp.Or(names[k.Account], k.Account),
+			strings.ReplaceAll(cmp.Or(k.Scopes, httpapi.DefaultScopes.String()), " ", ","), day(k.Created), day(k.LastUsed), cmp.Or(strings.ReplaceAll(k.Addresses, " ", ","), "all"), keyState(k, time.Now()))
 	}
 	return w.Flush()
 }

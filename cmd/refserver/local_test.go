@@ -95,7 +95,7 @@ func TestLocalCommands(t *testing.T) {
 // Each action of the standard engines has a command.
 func TestCommandsOfActions(t *testing.T) {
 	t.Parallel()
-	set := standard.Probe(t.Context(), nil)
+	set := standard.Probe(t.Context(), &standard.Options{CacheDir: systest.CodeCache()})
 	t.Cleanup(func() { set.Close() })
 	reg, err := fileops.NewRegistry(set.Actions()...)
 	systest.NoError(t, err)

@@ -157,6 +157,7 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	}
 	if a.service != nil {
 		group.Go(func() error { a.sendWebhooks(running, cfg.webhooks.ttl); return nil })
+		group.Go(func() error { a.accounts.SweepAudit(running, cfg.auditTTL); return nil })
 	}
 	if a.imports != nil {
 		group.Go(func() error { return a.imports.Run(running) })
@@ -324,7 +325,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	}
 	a.accounts = auth.New(auth.Config{
 		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db, Identities: a.db.Identities(),
-		NoPasswords: !cfg.login.passwords, Breached: a.breached, Limits: cfg.limits, SessionTime: cfg.sessionTime, Factors: a.db.Factors(), Passkeys: a.db.Passkeys(), Members: a.db.Members(), Secrets: api.Secrets, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
+		NoPasswords: !cfg.login.passwords, Breached: a.breached, Limits: cfg.limits, SessionTime: cfg.sessionTime, Factors: a.db.Factors(), Passkeys: a.db.Passkeys(), Members: a.db.Members(), Audit: a.db.Audit(), Secrets: api.Secrets, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
 	})
 	api.Auth = a.accounts
 	if a.signIn, err = cfg.login.signIn(api.Secrets, a.log); err != nil {

@@ -305,3 +305,41 @@ func TestShortLength(t *testing.T) {
 		}
 	}
 }
+
+// So does such a stream of an encrypted file, whether it needs a password or not.
+func TestShortLengthEncrypted(t *testing.T) {
+	t.Parallel()
+	plain := simple("hello")
+	for kind, args := range map[string][]string{"RC4": {"128", "--use-aes=n"}, "AES 128": {"128", "--use-aes=y"}, "AES 256": {"256"}} {
+		for _, user := range []string{"", "user"} {
+			whole := encryptedWith(t, plain, []string{"--stream-data=preserve"}, append([]string{user, "owner"}, args...)...)
+			length, short := "/Length 64", "/Length 32" // with the initialization vector and padding
+			if kind == "RC4" {
+				length, short = "/Length 35", "/Length 12"
+			}
+			lying := bytes.Replace(whole, []byte(length+" "), []byte(short+" "), 1)
+			if bytes.Equal(lying, whole) {
+				t.Fatalf("%s: the file has no %s", kind, length)
+			}
+			params := fileops.Args{"angle": 90}
+			if user != "" {
+				params["password"] = user
+			}
+			for name, tools := range variants(t) {
+				var lost []bool
+				for _, content := range [][]byte{whole, lying} {
+					in := pdf("a.pdf", content)
+					dropped := slices.Contains(warned(t, tools.Rotate(), params, in), fileops.WarnContentDropped)
+					kept := strings.Contains(text(t, run(t, tools.Rotate(), params, in)), "hello")
+					if kept == dropped {
+						t.Errorf("%s, user password %q, %s: text kept: %v, warning: %v", kind, user, name, kept, dropped)
+					}
+					lost = append(lost, dropped)
+				}
+				if lost[0] || lost[1] != (name == "pure") {
+					t.Errorf("%s, user password %q, %s: content dropped: %v", kind, user, name, lost)
+				}
+			}
+		}
+	}
+}

@@ -235,12 +235,12 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*pdf.Document, error) {
 	d, err := pdf.ParseComplete(ctx, data, t.Limits.pages())
 	if errors.Is(err, pdf.ErrEncrypted) && job.Params.Has("password") {
-		return t.decrypted(ctx, data, job.Params.Get("password"), who)
+		return t.decrypted(ctx, job, f, data, who)
 	}
 	final := err == nil || errors.Is(err, pdf.ErrEncrypted) || errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrManyPages) || ctx.Err() != nil
 	if t.QPDF != nil && !final {
 		encrypted := errors.Is(err, pdf.ErrProtected) || errors.Is(err, pdf.ErrSecurity)
-		repaired, rerr := t.rewrite(ctx, job, f, encrypted)
+		repaired, rerr := t.rewrite(ctx, job, f, nil, encrypted)
 		if rerr == nil {
 			job.Log.Debug("file repaired by qpdf", "err", err)
 			if again, err2 := pdf.ParseComplete(ctx, repaired, t.Limits.pages()); again != nil || d == nil {
@@ -266,8 +266,9 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
 }
 
-// decrypted opens an encrypted file with its password. For who, see [Tools.load].
-func (t Tools) decrypted(ctx context.Context, data []byte, pw, who string) (*pdf.Document, error) {
+// decrypted opens an encrypted file, whose content is data, with the password of the job. If pdfcpu
+// cannot read it completely, qpdf rewrites it first. For who, see [Tools.load].
+func (t Tools) decrypted(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*pdf.Document, error) {
 	sec, err := pdf.FindSecurity(ctx, data)
 	switch {
 	case ctx.Err() != nil:
@@ -275,7 +276,7 @@ func (t Tools) decrypted(ctx context.Context, data []byte, pw, who string) (*pdf
 	case err != nil || sec == nil:
 		return nil, damagedSecurity(err, who)
 	}
-	for _, form := range pdf.PasswordForms(pw) {
+	for _, form := range pdf.PasswordForms(job.Params.Get("password")) {
 		secret, ok := sec.Open(form)
 		if !ok {
 			continue
@@ -283,6 +284,16 @@ func (t Tools) decrypted(ctx context.Context, data []byte, pw, who string) (*pdf
 		d, err := sec.Decrypt(ctx, data, secret)
 		if err == nil {
 			_, err = d.Pages(t.Limits.pages())
+		}
+		if t.QPDF != nil && ctx.Err() == nil && !errors.Is(err, pdf.ErrManyPages) && (err != nil || d.Incomplete()) {
+			if repaired, rerr := t.rewrite(ctx, job, f, form, true); rerr == nil {
+				job.Log.Debug("file repaired by qpdf", "err", err)
+				if again, err2 := pdf.ParseComplete(ctx, repaired, t.Limits.pages()); again != nil {
+					d, err = again, nil
+				} else {
+					err = errors.Join(err, err2)
+				}
+			}
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -309,11 +320,11 @@ func warnLosses(job *fileops.Job, encrypted, incomplete bool, who string) {
 	}
 }
 
-// rewrite makes qpdf read a file, damaged or not, and returns its output without
+// rewrite makes qpdf read a file that pw opens, damaged or not, and returns its output without
 // encryption. It fails if the file is encrypted and qpdf does not notice: the
 // output would contain streams that are still encrypted.
-func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, encrypted bool) ([]byte, error) {
-	out, err := t.rewriteTo(ctx, job, f, nil, encrypted)
+func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, pw []byte, encrypted bool) ([]byte, error) {
+	out, err := t.rewriteTo(ctx, job, f, pw, encrypted)
 	if err != nil {
 		return nil, err
 	}
@@ -328,8 +339,7 @@ func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, e
 	return os.ReadFile(out)
 }
 
-// rewriteTo is rewrite for a file that pw opens. It returns the path of the output, which
-// the caller must remove.
+// rewriteTo is rewrite into a file. It returns its path, and the caller must remove it.
 func (t Tools) rewriteTo(ctx context.Context, job *fileops.Job, f *fileops.File, pw []byte, encrypted bool) (string, error) {
 	in, err := job.Path(f)
 	if err != nil {

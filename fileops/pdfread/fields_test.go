@@ -129,14 +129,39 @@ func TestFieldsWithoutAppearance(t *testing.T) {
 	})
 	e := newEngine(t, pdfread.Options{})
 	for _, to := range []string{"txt", "docx", "pptx", "html", "md"} {
-		out := mustConvert(t, e, fileops.Args{"convert_to": to}, []byte(undrawn))
-		text := string(out[0].b)
-		switch parts := map[string]string{"docx": "word/document.xml", "pptx": "ppt/slides/slide1.xml"}; {
-		case parts[to] != "":
-			text = strings.Join(strings.Fields(regexp.MustCompile("<[^>]*>").ReplaceAllString(string(unzip(t, out[0].b)[parts[to]]), " ")), " ")
-		}
-		if !strings.Contains(text, "Ada Lovelace") {
+		if text := converted(t, e, to, undrawn); !strings.Contains(text, "Ada Lovelace") {
 			t.Errorf("%s: the value is missing: %q", to, text)
 		}
 	}
+}
+
+// Viewers also draw the values of a form that asks for it. The appearance of a field may be empty
+// there.
+func TestFieldsThatViewersDraw(t *testing.T) {
+	t.Parallel()
+	empty := strings.Replace(string(form("")), "/T(town)", "/V(Turin)/T(town)", 1)
+	asks := strings.Replace(empty, "/AcroForm<<", "/AcroForm<</NeedAppearances true", 1)
+	refuses := strings.Replace(empty, "/AcroForm<<", "/AcroForm<</NeedAppearances false", 1)
+	e := newEngine(t, pdfread.Options{})
+	for _, to := range []string{"txt", "docx"} {
+		if text := converted(t, e, to, asks); !strings.Contains(text, "Turin") || strings.Count(text, "Ada Lovelace") != 1 {
+			t.Errorf("%s: text %q", to, text)
+		}
+		for name, file := range map[string]string{"no entry": empty, "false": refuses} {
+			if text := converted(t, e, to, file); strings.Contains(text, "Turin") {
+				t.Errorf("%s, %s: text %q", to, name, text)
+			}
+		}
+	}
+}
+
+// converted returns the text of the document that is made of a PDF file.
+func converted(t *testing.T, e *pdfread.Engine, to, file string) string {
+	t.Helper()
+	out := mustConvert(t, e, fileops.Args{"convert_to": to}, []byte(file))
+	parts := map[string]string{"docx": "word/document.xml", "pptx": "ppt/slides/slide1.xml"}
+	if parts[to] == "" {
+		return string(out[0].b)
+	}
+	return strings.Join(strings.Fields(regexp.MustCompile("<[^>]*>").ReplaceAllString(string(unzip(t, out[0].b)[parts[to]]), " ")), " ")
 }

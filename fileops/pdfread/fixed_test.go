@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
@@ -112,6 +113,46 @@ func TestDocxPlace(t *testing.T) {
 	if y, _ := strconv.ParseFloat(m[0][1], 64); y < 435 || y > 470 { // 750 - 300
 		t.Errorf("the line is %v points below the top, want 450", y)
 	}
+}
+
+// Text boxes have room for lines that run askew, and for lines whose words overlap.
+func TestDocxBoxesHoldTheirText(t *testing.T) {
+	t.Parallel()
+	drawing := " 0 0 1 rg 100 100 m 300 350 500 350 550 100 c f 0 g "
+	for code, content := range map[string]string{
+		fileops.WarnPageAsImage: "q 0.2588 0.9659 -0.9659 0.2588 300 450 cm " + lines("F1", 14, 0, 0, 16, "Nineteen lazy gophers run uphill") + "Q",
+		fileops.WarnLayoutSimplified: lines("F1", 8, 60, 700, 16, "Number 133, 132, 139, 138, 143, 140, 142, 141, 144, 156, 155, 154, 163, 165, 166, 167, 176") +
+			lines("F1", 8, 65, 700, 16, "Balance 21406 brought forward from the last account of the other party in the year before"),
+	} {
+		pdf := pages(pdfPage{content: content + drawing})
+		docx, codes := warned(t, newEngine(t, pdfread.Options{}), "docx", pdf)
+		if !slices.Equal(codes, []string{code}) {
+			t.Errorf("warnings %q, want %s", codes, code)
+		}
+		printed := words(t, office(t, "in.docx", docx[0].b, "pdf"))
+		want := letterCounts(words(t, pdf))
+		for r, n := range letterCounts(printed) {
+			want[r] -= n
+		}
+		for r, n := range want {
+			if n > 0 {
+				t.Errorf("%d of the letter %c are missing: %q", n, r, printed)
+			}
+		}
+	}
+}
+
+// letterCounts counts the letters and digits of pages.
+func letterCounts(pages [][]string) map[rune]int {
+	out := make(map[rune]int)
+	for _, p := range pages {
+		for _, r := range strings.Join(p, "") {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				out[r]++
+			}
+		}
+	}
+	return out
 }
 
 // Markdown of a document with text has no pictures, and says so.

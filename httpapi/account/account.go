@@ -110,6 +110,10 @@ type Key struct {
 	Scopes string  // names separated by spaces; "": upload operate read
 	Rate   float64 // requests per second; 0: the server's default, negative: unlimited
 	Burst  int     // requests at once; 0: the requests of one second
+
+	// Addresses are the addresses and networks of clients that may use the key, separated by spaces;
+	// "": all.
+	Addresses string
 }
 
 // Valid reports whether the key may be used at the given time.
@@ -139,7 +143,7 @@ type KeyStore interface {
 	// in any order. It sees all that was committed before the call.
 	Grants(ctx context.Context, hashes ...[32]byte) ([]*Grant, error)
 
-	// Update changes name, expiry, scopes and rate of the key with the ID of k.
+	// Update changes name, expiry, scopes, rate and addresses of the key with the ID of k.
 	Update(ctx context.Context, k *Key) error
 
 	// Revoke makes a key invalid for ever. Revoking it again changes nothing.

@@ -41,10 +41,11 @@ type Used struct {
 	Reset           time.Time // end of the day
 }
 
-// Usage counts the items of one action on one day.
+// Usage counts the items of one action, or of one group, on one day.
 type Usage struct {
-	Day      time.Time // its start, UTC
-	Action   string
+	Day      time.Time     // its start, UTC
+	Action   string        // "" for a group
+	Group    string        // a key, format or error; "" for an action
 	Items    int           // finished after they were started
 	Failed   int           // of these
 	BytesIn  int64         // of their inputs
@@ -59,6 +60,16 @@ type Day struct {
 	Operations int
 }
 
+// A UsageKind is a property by which a [UsageStore] groups items.
+type UsageKind string
+
+// The properties of items.
+const (
+	UsageByKey    UsageKind = "key"    // ID of the API key that started the operation; "": a session
+	UsageByFormat UsageKind = "format" // extension of the first input without a dot; "": none, or an unusual one
+	UsageByError  UsageKind = "error"  // error code of failed items
+)
+
 // A UsageStore reports what accounts use. Days are UTC days; data older than 400 days
 // is deleted.
 type UsageStore interface {
@@ -68,6 +79,10 @@ type UsageStore interface {
 	// Usage returns the finished items of an account by day and action, for the
 	// days from first to last.
 	Usage(ctx context.Context, account string, first, last time.Time) ([]Usage, error)
+
+	// UsageBy is Usage by day and Group. It counts items from the time on at which the store was
+	// updated to a version that groups them.
+	UsageBy(ctx context.Context, account string, kind UsageKind, first, last time.Time) ([]Usage, error)
 
 	// Days returns uploads and operations of an account by day, for the days from
 	// first to last. Days without any are left out.

@@ -83,7 +83,7 @@ type handler = func(http.ResponseWriter, *http.Request) (any, error)
 
 func (a *api) route(method, path string, h handler) httpapi.Route {
 	return httpapi.Route{Method: method, Path: prefix + path, Scope: httpapi.ScopeAdmin, Handler: func(w http.ResponseWriter, r *http.Request) {
-		v, err := h(w, r)
+		v, err := h(w, r.WithContext(auth.WithActor(r.Context(), a.cfg.Accounts.Actor(r))))
 		if err != nil {
 			a.svc.Fail(w, r, err)
 			return

@@ -38,7 +38,7 @@ func serve(t *testing.T) *site {
 	systest.NoError(t, err)
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
+	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Audit: db.Audit(), Log: log})
 	if s.svc, err = httpapi.New(httpapi.Config{
 		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, Operations: db}),
 		Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log, Concurrency: map[string]int{},
@@ -146,6 +146,18 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	s.call(t, 403, raw, "POST", "/api/v1/do", `{}`)
+	if got := s.call(t, 200, key, "PATCH", one, `{"addresses":["192.0.2.7/24","2001:db8::1"]}`); fmt.Sprint(got["addresses"]) != "[192.0.2.0/24 2001:db8::1]" {
+		t.Errorf("changed %v", got)
+	}
+	if got := s.call(t, 403, raw, "GET", "/api/v1/formats", ""); got["error"] != "address_not_allowed" || !strings.Contains(got["detail"].(string), "127.0.0.1") {
+		t.Errorf("from another address: %v", got)
+	}
+	if got := s.call(t, 400, key, "PATCH", one, `{"addresses":["example.com"]}`); got["param"] != "addresses" {
+		t.Errorf("a host name: %v", got)
+	}
+	if got := s.call(t, 200, key, "PATCH", one, `{"addresses":[]}`); got["addresses"] != nil {
+		t.Errorf("changed %v", got)
+	}
 	if got := s.call(t, 200, key, "PATCH", one, `{"rate":{"per_second":0}}`); got["rate"] != nil || got["name"] != "reader" {
 		t.Errorf("changed %v", got)
 	}

@@ -39,6 +39,7 @@ func (a *api) createKey(w http.ResponseWriter, r *http.Request, acct *account.Ac
 	set(&n.Expires, c.Expires)
 	set(&n.Scopes, c.Scopes)
 	set(&n.Rate, c.Rate)
+	set(&n.Addresses, c.Addresses)
 	raw, key, err := a.cfg.Accounts.Keys().Create(r.Context(), n)
 	if err != nil {
 		return nil, err
@@ -75,6 +76,13 @@ func (req *keyRequest) change() (c auth.KeyChange, err error) {
 			return c, httpapi.Invalid("rate", "rate.per_second and rate.burst must be from 0 to 1000000, and burst requires per_second; per_second 0 is the service's default")
 		}
 		c.Rate = &rate
+	}
+	if req.Addresses != nil {
+		list, err := auth.ParseAddresses(strings.Join(*req.Addresses, " "))
+		if err != nil {
+			return c, err
+		}
+		c.Addresses = &list
 	}
 	return c, nil
 }

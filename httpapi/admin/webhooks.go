@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"io/fs"
@@ -136,6 +137,19 @@ func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *account
 	return list, nil
 }
 
+func webhookEntry(action string, e *webhook.Endpoint) account.AuditEntry {
+	return account.AuditEntry{Account: e.Account, Action: action, Object: e.ID, Name: account.AuditURL(e.URL)}
+}
+
+// changeWebhook records a change of the webhook in the path of a request.
+func (a *api) changeWebhook(r *http.Request, acct *account.Account, action string, change func(context.Context) error) error {
+	e, err := a.cfg.Webhooks.Get(r.Context(), acct.ID, r.PathValue("webhook"))
+	if err != nil {
+		return err
+	}
+	return a.cfg.Accounts.Audit(r.Context(), webhookEntry(action, e), change)
+}
+
 // createWebhook answers POST …/webhooks.
 func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req webhookRequest
@@ -149,6 +163,9 @@ func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *accoun
 	e, secret, err := a.cfg.Webhooks.Create(r.Context(), acct.ID, n)
 	if err != nil {
 		return nil, refused(err)
+	}
+	if err := a.cfg.Accounts.Audit(r.Context(), webhookEntry(account.AuditWebhookCreate, e), nil); err != nil {
+		return nil, err
 	}
 	body := describeWebhook(e)
 	body.Secret = secret
@@ -170,7 +187,18 @@ func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *accoun
 	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
-	e, err := a.cfg.Webhooks.Update(r.Context(), acct.ID, r.PathValue("webhook"), webhook.Change(req))
+	action := account.AuditWebhookUpdate
+	if on := req.Enabled; on != nil {
+		action = account.AuditWebhookDisable
+		if *on {
+			action = account.AuditWebhookEnable
+		}
+	}
+	var e *webhook.Endpoint
+	err := a.changeWebhook(r, acct, action, func(ctx context.Context) (err error) {
+		e, err = a.cfg.Webhooks.Update(ctx, acct.ID, r.PathValue("webhook"), webhook.Change(req))
+		return err
+	})
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -184,12 +212,16 @@ func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request, acct *accoun
 		return nil, err
 	}
 	e := body.(webhookBody)
-	return e, a.cfg.Webhooks.Delete(r.Context(), e.Account, e.ID)
+	return e, a.changeWebhook(r, acct, account.AuditWebhookDelete, func(ctx context.Context) error { return a.cfg.Webhooks.Delete(ctx, e.Account, e.ID) })
 }
 
 // rotateSecret answers POST …/webhooks/<webhook>/secret.
 func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
-	secret, err := a.cfg.Webhooks.Rotate(r.Context(), acct.ID, r.PathValue("webhook"))
+	secret := ""
+	err := a.changeWebhook(r, acct, account.AuditWebhookRotate, func(ctx context.Context) (err error) {
+		secret, err = a.cfg.Webhooks.Rotate(ctx, acct.ID, r.PathValue("webhook"))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +236,11 @@ func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request, acct *account
 
 // testWebhook answers POST …/webhooks/<webhook>/test.
 func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
-	d, err := a.cfg.Webhooks.Test(r.Context(), acct.ID, r.PathValue("webhook"))
+	var d *webhook.Delivery
+	err := a.changeWebhook(r, acct, account.AuditWebhookTest, func(ctx context.Context) (err error) {
+		d, err = a.cfg.Webhooks.Test(ctx, acct.ID, r.PathValue("webhook"))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +318,10 @@ func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request, acct *account.
 func (a *api) replayDelivery(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	d, _, err := a.delivery(r, acct)
 	if err == nil {
-		d, err = a.cfg.Webhooks.Replay(r.Context(), d.Account, d.ID)
+		err = a.changeWebhook(r, acct, account.AuditWebhookReplay, func(ctx context.Context) (err error) {
+			d, err = a.cfg.Webhooks.Replay(ctx, d.Account, d.ID)
+			return err
+		})
 	}
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func serveWebhooks(t *testing.T) *site {
 	systest.AtEnd(t, db.Close)
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
+	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Audit: db.Audit(), Log: log})
 	hooks, err := webhook.New(webhook.Config{
 		Store: db.Webhooks(), Secrets: [][]byte{[]byte("0123456789abcdef")}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Schedule: []time.Duration{time.Hour}, Endpoints: 3, Exclusive: true, Log: log,

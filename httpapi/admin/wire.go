@@ -169,6 +169,7 @@ type keyRequest struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	Scopes    *[]string  `json:"scopes"`
 	Rate      *rateBody  `json:"rate"`
+	Addresses *[]string  `json:"addresses"`
 }
 
 type rateBody struct {
@@ -184,6 +185,7 @@ type keyBody struct {
 	State      string    `json:"state"`
 	Scopes     []string  `json:"scopes"`
 	Rate       *rateBody `json:"rate,omitempty"`
+	Addresses  []string  `json:"addresses,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
@@ -206,6 +208,7 @@ func describeKey(k *account.Key, now time.Time) keyBody {
 	if k.Rate != 0 || k.Burst != 0 {
 		b.Rate = &rateBody{PerSecond: k.Rate, Burst: k.Burst}
 	}
+	b.Addresses = strings.Fields(k.Addresses)
 	switch {
 	case !k.Revoked.IsZero():
 		b.State = "revoked"

@@ -48,6 +48,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
 // Config configures [Accounts]. The four stores are required; *sqlstore.DB provides all of them.
@@ -71,6 +72,9 @@ type Config struct {
 
 	// Members enables members of accounts; nil: each account has one login.
 	Members account.MemberStore
+
+	// Audit keeps the audit log; nil: changes are not recorded.
+	Audit account.AuditStore
 
 	// Breached is a list of passwords that users may not choose; nil: only the most common ones are
 	// refused.
@@ -103,6 +107,7 @@ type Accounts struct {
 	factors  *factors  // nil: there are no second factors
 	passkeys *passkeys // nil: there are no passkeys
 	hashing  hashing
+	refusals *gcra.Buckets // that are recorded
 }
 
 // New returns an [Accounts] for the stores in c.
@@ -110,7 +115,9 @@ func New(c Config) *Accounts {
 	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
 	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	return &Accounts{factors: newFactors(c.Factors, c.Secrets), passkeys: newPasskeys(c), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
+	a := &Accounts{factors: newFactors(c.Factors, c.Secrets), passkeys: newPasskeys(c), cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing(), refusals: gcra.New()}
+	a.keys.audit, a.keys.trustProxy = a.Audit, c.TrustProxy
+	return a
 }
 
 // DefaultLimits returns the limits of accounts that are created without limits.
@@ -199,7 +206,11 @@ func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Acco
 	if err := checkLimits(acct.Limits); err != nil {
 		return nil, "", err
 	}
-	if err := a.store.Create(ctx, acct); err != nil {
+	e := account.AuditEntry{Account: acct.ID, Action: account.AuditAccountCreate, Object: acct.ID, Name: acct.Name}
+	if acct.Administrator {
+		e.Detail = "administrator"
+	}
+	if err := a.Audit(ctx, e, func(ctx context.Context) error { return a.store.Create(ctx, acct) }); err != nil {
 		return nil, "", toPublicError(err)
 	}
 	return acct, password, nil
@@ -293,33 +304,63 @@ func (a *Accounts) Update(ctx context.Context, id string, c Change) (*account.Ac
 			return nil, err
 		}
 	}
-	acct, err := a.store.Update(ctx, id, func(acct *account.Account) error {
-		if c.Name != nil {
-			acct.Name = name
-		}
-		if c.Administrator != nil {
-			acct.Administrator = *c.Administrator
-		}
-		switch {
-		case c.Disabled == nil:
-		case !*c.Disabled:
-			acct.Disabled = time.Time{}
-		case acct.Disabled.IsZero():
-			acct.Disabled = time.Now().UTC().Truncate(time.Millisecond)
-		}
-		if c.Limits != nil {
-			acct.Limits = *c.Limits
-		}
-		return nil
+	var acct *account.Account
+	err := a.Audit(ctx, a.updateEntry(ctx, id, c), func(ctx context.Context) (err error) {
+		acct, err = a.store.Update(ctx, id, func(acct *account.Account) error { return c.apply(acct, name) })
+		return err
 	})
 	return acct, toPublicError(err)
+}
+
+// updateEntry returns the audit entry of a change of an account.
+func (a *Accounts) updateEntry(ctx context.Context, id string, c Change) account.AuditEntry {
+	e := a.entry(ctx, account.AuditAccountUpdate, id)
+	var changed []string
+	if c.Disabled != nil {
+		e.Action = account.AuditAccountEnable
+		if *c.Disabled {
+			e.Action = account.AuditAccountDisable
+		}
+	}
+	if c.Name != nil {
+		changed = append(changed, "name")
+	}
+	if c.Administrator != nil {
+		changed = append(changed, fmt.Sprintf("administrator: %t", *c.Administrator))
+	}
+	if c.Limits != nil {
+		changed = append(changed, "limits")
+	}
+	e.Detail = strings.Join(changed, ", ")
+	return e
+}
+
+// apply changes an account; name is the normalized c.Name.
+func (c *Change) apply(acct *account.Account, name string) error {
+	if c.Name != nil {
+		acct.Name = name
+	}
+	if c.Administrator != nil {
+		acct.Administrator = *c.Administrator
+	}
+	switch {
+	case c.Disabled == nil:
+	case !*c.Disabled:
+		acct.Disabled = time.Time{}
+	case acct.Disabled.IsZero():
+		acct.Disabled = time.Now().UTC().Truncate(time.Millisecond)
+	}
+	if c.Limits != nil {
+		acct.Limits = *c.Limits
+	}
+	return nil
 }
 
 // Delete removes an account with its keys and sessions. Its files and operations stay until they
 // expire, visible to nobody. The error for a missing account matches fs.ErrNotExist, for the last
 // administrator account.ErrLastAdministrator.
 func (a *Accounts) Delete(ctx context.Context, id string) error {
-	return toPublicError(a.store.Delete(ctx, id))
+	return toPublicError(a.Audit(ctx, a.entry(ctx, account.AuditAccountDelete, id), func(ctx context.Context) error { return a.store.Delete(ctx, id) }))
 }
 
 // ResetPassword sets a one-time password, which must be changed at the next login, and ends the
@@ -338,7 +379,8 @@ func (a *Accounts) ResetPassword(ctx context.Context, id string) (password strin
 	if err != nil {
 		return "", err
 	}
-	return password, a.store.SetPassword(ctx, id, "*", hash, true)
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditPasswordReset, Object: acct.ID, Name: acct.Name}
+	return password, a.Audit(ctx, e, func(ctx context.Context) error { return a.store.SetPassword(ctx, id, "*", hash, true) })
 }
 
 // ChangePassword replaces the old password, ends all sessions of the account and starts a new
@@ -356,22 +398,27 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	if err != nil {
 		return "", err
 	}
-	ok, err := a.hashing.check(ctx, acct.Password, old)
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", ErrCredentials
-	}
-	release()
-	hash, err := a.hashing.password(ctx, fresh)
-	if err != nil {
-		return "", err
-	}
-	if err := a.store.SetPassword(ctx, id, acct.Password, hash, false); err != nil {
+	hash := ""
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditPasswordChange, Object: id, Name: acct.Name}
+	err = a.Audit(ctx, e, func(ctx context.Context) error {
+		ok, err := a.hashing.check(ctx, acct.Password, old)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return ErrCredentials
+		}
+		release()
+		if hash, err = a.hashing.password(ctx, fresh); err != nil {
+			return err
+		}
+		err = a.store.SetPassword(ctx, id, acct.Password, hash, false)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = ErrCredentials // a concurrent change won
 		}
+		return err
+	})
+	if err != nil {
 		return "", err
 	}
 	return a.begin(ctx, id, hash, account.MethodPassword, from)
@@ -425,7 +472,7 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 		}
 		if !ok {
 			a.cfg.Log.Warn("login refused", "from", from.Address)
-			return "", nil, ErrCredentials
+			return "", nil, a.login(ctx, acct, account.MethodPassword, from, func(context.Context) error { return ErrCredentials })
 		}
 		needed, err := a.neededFactor(ctx, acct.ID)
 		if err != nil {
@@ -435,7 +482,7 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 			release()
 			return "", nil, a.needCode(ctx, acct, password, needed)
 		}
-		token, err = a.begin(ctx, acct.ID, hash, account.MethodPassword, from)
+		token, err = a.start(ctx, acct, hash, account.MethodPassword, from)
 		if err == nil {
 			break
 		}
@@ -466,12 +513,30 @@ func (a *Accounts) renew(ctx context.Context, id, old, password string) {
 	}
 }
 
+// start is begin for a login, which it records.
+func (a *Accounts) start(ctx context.Context, acct *account.Account, hash, method string, from Client) (token string, err error) {
+	now := time.Now()
+	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
+		return "", err
+	}
+	err = a.login(ctx, acct, method, from, func(ctx context.Context) (err error) {
+		token, err = a.create(ctx, acct.ID, hash, method, from)
+		return err
+	})
+	return token, err
+}
+
 // begin starts a session of an account with the given password hash.
 func (a *Accounts) begin(ctx context.Context, id, hash, method string, from Client) (token string, err error) {
 	now := time.Now()
 	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
 		return "", err
 	}
+	return a.create(ctx, id, hash, method, from)
+}
+
+func (a *Accounts) create(ctx context.Context, id, hash, method string, from Client) (token string, err error) {
+	now := time.Now()
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails (crypto/rand)
 	token = strings.ToLower(encoding.EncodeToString(secret))
@@ -568,7 +633,7 @@ func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
 	}
 	for _, s := range all {
 		if sessionID(s.Token) == session {
-			return a.sessions.Delete(ctx, s.Token)
+			return a.Audit(ctx, a.entry(ctx, account.AuditSessionEnd, id), func(ctx context.Context) error { return a.sessions.Delete(ctx, s.Token) })
 		}
 	}
 	return fmt.Errorf("session %q: %w", session, fs.ErrNotExist)
@@ -576,13 +641,22 @@ func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
 
 // EndOtherSessions ends all sessions of an account except that of token.
 func (a *Accounts) EndOtherSessions(ctx context.Context, id, token string) error {
-	return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
+	e := a.entry(ctx, account.AuditSessionEnd, id)
+	e.Detail = "all other sessions"
+	return a.Audit(ctx, e, func(ctx context.Context) error {
+		return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
+	})
 }
 
 // Usage returns the finished items of an account by UTC day and action, for the days from and to
 // and all days between them.
 func (a *Accounts) Usage(ctx context.Context, id string, from, to time.Time) ([]account.Usage, error) {
 	return a.cfg.Usage.Usage(ctx, id, from, to)
+}
+
+// UsageBy is Usage by API key, format or error; see [account.UsageStore].
+func (a *Accounts) UsageBy(ctx context.Context, id string, kind account.UsageKind, from, to time.Time) ([]account.Usage, error) {
+	return a.cfg.Usage.UsageBy(ctx, id, kind, from, to)
 }
 
 // Days returns the uploaded bytes and started operations of an account by UTC day, for the days
@@ -601,5 +675,17 @@ const sessionLength = 52
 
 // Logout ends a session. A missing session is no error.
 func (a *Accounts) Logout(ctx context.Context, token string) error {
-	return a.sessions.Delete(ctx, sha256.Sum256([]byte(token)))
+	hash := sha256.Sum256([]byte(token))
+	if a.cfg.Audit == nil {
+		return a.sessions.Delete(ctx, hash)
+	}
+	_, acct, err := a.sessions.Get(ctx, hash)
+	if errors.Is(err, fs.ErrNotExist) { // of a disabled account, or ended
+		return a.sessions.Delete(ctx, hash)
+	}
+	if err != nil {
+		return err
+	}
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditLogout, Object: acct.ID, Name: acct.Name}
+	return a.Audit(ctx, e, func(ctx context.Context) error { return a.sessions.Delete(ctx, hash) })
 }

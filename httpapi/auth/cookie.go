@@ -105,7 +105,7 @@ func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	if err != nil {
 		return httpapi.Principal{}, err
 	}
-	return httpapi.Principal{Account: acct.Owner(), Scopes: scopes, Administrator: acct.Administrator}, nil
+	return httpapi.Principal{Account: acct.Owner(), Login: acct.ID, Scopes: scopes, Administrator: acct.Administrator}, nil
 }
 
 // sameOrigin reports whether a request comes from a page of the service or from a typed address. It

@@ -60,7 +60,7 @@ func (a *Accounts) LoginExternal(ctx context.Context, u ExternalUser, from Clien
 		return "", nil, ErrCredentials
 	}
 	if u.Administrator != nil && acct.MemberOf == "" && *u.Administrator != acct.Administrator {
-		changed, err := a.Update(ctx, acct.ID, Change{Administrator: u.Administrator})
+		changed, err := a.Update(WithActor(ctx, provider), acct.ID, Change{Administrator: u.Administrator})
 		switch {
 		case errors.Is(err, account.ErrLastAdministrator):
 			a.cfg.Log.Warn("the provider no longer lists the last administrator as one; the account stays an administrator", "account", acct.ID)
@@ -71,7 +71,7 @@ func (a *Accounts) LoginExternal(ctx context.Context, u ExternalUser, from Clien
 			acct = changed
 		}
 	}
-	if token, err = a.begin(ctx, acct.ID, acct.Password, account.MethodExternal, from); err != nil {
+	if token, err = a.start(ctx, acct, acct.Password, account.MethodExternal, from); err != nil {
 		return "", nil, err
 	}
 	return token, acct, nil
@@ -87,7 +87,7 @@ func (a *Accounts) external(ctx context.Context, u ExternalUser) (*account.Accou
 		}
 		acct, err = a.newExternal(ctx, u)
 		if err == nil {
-			err = a.cfg.Identities.Add(ctx, u.identity(acct.ID))
+			err = a.addIdentity(WithActor(ctx, provider), acct, u)
 		}
 		if err == nil {
 			a.cfg.Log.Info("account connected to a user of the provider", "account", acct.ID, "issuer", u.Issuer)
@@ -115,7 +115,17 @@ func (a *Accounts) newExternal(ctx context.Context, u ExternalUser) (*account.Ac
 		return nil, ErrNoAccount
 	}
 	acct = &account.Account{ID: uuid.NewString(), Name: name, Role: account.RoleOwner, Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits}
-	return acct, a.store.Create(ctx, acct)
+	e := account.AuditEntry{Account: acct.ID, Actor: provider, Action: account.AuditAccountCreate, Object: acct.ID, Name: acct.Name}
+	return acct, a.Audit(ctx, e, func(ctx context.Context) error { return a.store.Create(ctx, acct) })
+}
+
+// provider is the actor of changes that a sign-in provider causes.
+var provider = account.Actor{Name: "Sign-in provider"}
+
+// addIdentity connects an account to a user of a provider.
+func (a *Accounts) addIdentity(ctx context.Context, acct *account.Account, u ExternalUser) error {
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditIdentityAdd, Object: acct.ID, Name: acct.Name, Detail: u.Issuer}
+	return a.Audit(ctx, e, func(ctx context.Context) error { return a.cfg.Identities.Add(ctx, u.identity(acct.ID)) })
 }
 
 // adopt prepares an existing account for its first login by a user of the provider, whose one-time
@@ -144,11 +154,14 @@ func (a *Accounts) adopt(ctx context.Context, acct *account.Account) error {
 // Connect lets a user of a sign-in provider log in to an account. It fails with ErrUserTaken if the
 // user is connected to another account.
 func (a *Accounts) Connect(ctx context.Context, id string, u ExternalUser) error {
-	err := a.cfg.Identities.Add(ctx, u.identity(id))
-	if !errors.Is(err, fs.ErrExist) {
+	acct, err := a.store.Get(ctx, id)
+	if err != nil {
 		return err
 	}
-	acct, err := a.cfg.Identities.Account(ctx, u.Issuer, u.Subject)
+	if err = a.addIdentity(ctx, acct, u); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	acct, err = a.cfg.Identities.Account(ctx, u.Issuer, u.Subject)
 	if err == nil && acct.ID != id {
 		err = ErrUserTaken
 	}
@@ -181,7 +194,8 @@ func (a *Accounts) Disconnect(ctx context.Context, id, issuer, subject string) e
 	if (acct.Password == "" || a.cfg.NoPasswords) && len(all) == 0 {
 		return ErrOnlyLogin
 	}
-	return a.cfg.Identities.Remove(ctx, id, issuer, subject)
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditIdentityRemove, Object: id, Name: acct.Name, Detail: issuer}
+	return a.Audit(ctx, e, func(ctx context.Context) error { return a.cfg.Identities.Remove(ctx, id, issuer, subject) })
 }
 
 // PasswordLogin reports whether users may log in with a password.

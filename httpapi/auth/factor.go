@@ -57,6 +57,9 @@ func newFactors(store account.FactorStore, secrets [][]byte) *factors {
 	return f
 }
 
+// codeMethod is how audit entries describe a login with a wrong code.
+const codeMethod = "second factor"
+
 // ErrCode reports a wrong, used or expired code of a second factor.
 var ErrCode error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "wrong or used code")
 
@@ -162,10 +165,11 @@ func (a *Accounts) LoginCode(ctx context.Context, ticket, code string, from Clie
 	if err := a.checkCode(ctx, acct.ID, code); err != nil {
 		if errors.Is(err, ErrCode) {
 			a.cfg.Log.Warn("login refused: wrong code of the second factor", "from", from.Address, "account", acct.ID)
+			err = a.login(ctx, acct, codeMethod, from, func(context.Context) error { return ErrCode })
 		}
 		return "", nil, err
 	}
-	token, err = a.begin(ctx, acct.ID, acct.Password, account.MethodPassword, from)
+	token, err = a.start(ctx, acct, acct.Password, account.MethodPassword, from)
 	if err != nil {
 		return "", nil, err
 	}
@@ -287,14 +291,7 @@ func (a *Accounts) EnableFactor(ctx context.Context, id, ticket, password, code 
 	if a.factors == nil || !a.factors.open(ticket, "setup "+id, &t) || time.Now().After(t.Expires) {
 		return nil, ErrNoSession
 	}
-	if err := a.checkPassword(ctx, id, password); err != nil {
-		return nil, err
-	}
-	step, ok := totpMatch(t.Secret, strings.ReplaceAll(code, " ", ""), time.Now())
-	if !ok {
-		return nil, ErrCode
-	}
-	f := &account.Factor{Account: id, Secret: a.factors.secrets.Seal(t.Secret, id), Created: time.Now().UTC().Truncate(time.Millisecond), Step: step}
+	f := &account.Factor{Account: id, Secret: a.factors.secrets.Seal(t.Secret, id), Created: time.Now().UTC().Truncate(time.Millisecond)}
 	var hashes [][32]byte
 	for range recoveryCodes {
 		b := make([]byte, 10)
@@ -303,7 +300,18 @@ func (a *Accounts) EnableFactor(ctx context.Context, id, ticket, password, code 
 		recovery = append(recovery, s[:4]+"-"+s[4:8]+"-"+s[8:12]+"-"+s[12:])
 		hashes = append(hashes, recoveryHash(id, s))
 	}
-	if err := a.factors.store.Put(ctx, f, hashes); err != nil {
+	err = a.Audit(ctx, a.entry(ctx, account.AuditFactorEnable, id), func(with context.Context) error {
+		if err := a.checkPassword(ctx, id, password); err != nil {
+			return err
+		}
+		step, ok := totpMatch(t.Secret, strings.ReplaceAll(code, " ", ""), time.Now())
+		if !ok {
+			return ErrCode
+		}
+		f.Step = step
+		return a.factors.store.Put(with, f, hashes)
+	})
+	if err != nil {
 		return nil, err
 	}
 	a.cfg.Log.Info("second factor turned on", "account", id)
@@ -333,21 +341,27 @@ func (a *Accounts) checkPassword(ctx context.Context, id, password string) error
 
 // DisableFactor turns the second factor off. It fails with ErrCredentials if the password is wrong.
 func (a *Accounts) DisableFactor(ctx context.Context, id, password string) error {
-	if err := a.checkPassword(ctx, id, password); err != nil {
-		return err
-	}
-	return a.turnOff(ctx, id)
+	return a.Audit(ctx, a.entry(ctx, account.AuditFactorDisable, id), func(with context.Context) error {
+		if err := a.checkPassword(ctx, id, password); err != nil {
+			return err
+		}
+		return a.turnOff(with, id)
+	})
 }
 
 // RemoveFactor turns the second factor of an account off and removes its passkeys, for a user who has
 // lost them.
 func (a *Accounts) RemoveFactor(ctx context.Context, id string) error {
-	if a.passkeys != nil {
-		if err := a.passkeys.store.RemoveAll(ctx, id); err != nil {
-			return err
+	e := a.entry(ctx, account.AuditFactorDisable, id)
+	e.Detail = "second factor and passkeys"
+	return a.Audit(ctx, e, func(with context.Context) error {
+		if a.passkeys != nil {
+			if err := a.passkeys.store.RemoveAll(ctx, id); err != nil {
+				return err
+			}
 		}
-	}
-	return a.turnOff(ctx, id)
+		return a.turnOff(with, id)
+	})
 }
 
 // turnOff turns the second factor of an account off.

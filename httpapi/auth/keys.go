@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -29,6 +30,9 @@ const Prefix = "fw_"
 type Keys struct {
 	store account.KeyStore
 	log   *slog.Logger
+	audit func(context.Context, account.AuditEntry, func(context.Context) error) error
+
+	trustProxy bool // as Config.TrustProxy
 
 	lookup lookup
 }
@@ -36,7 +40,9 @@ type Keys struct {
 // NewKeys returns the keys in store. log may be nil.
 func NewKeys(store account.KeyStore, log *slog.Logger) *Keys {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	k := &Keys{store: store, log: log}
+	k := &Keys{store: store, log: log, audit: func(ctx context.Context, _ account.AuditEntry, change func(context.Context) error) error {
+		return change(ctx)
+	}}
 	k.lookup.ask = store.Grants
 	return k
 }
@@ -48,6 +54,11 @@ type NewKey struct {
 	Expires time.Time     // zero: never
 	Scopes  httpapi.Scope // permissions; 0: httpapi.DefaultScopes
 	Rate    httpapi.Rate  // zero: the default of the service
+
+	Addresses []netip.Prefix // of clients that may use the key; none: all
+
+	// Replaces is the ID of the key that this one replaces; "": none.
+	Replaces string
 }
 
 // keyName normalizes and validates the name of a key.
@@ -73,19 +84,31 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *account.K
 	if err != nil {
 		return "", nil, err
 	}
+	addresses, err := cleanAddresses(n.Addresses)
+	if err != nil {
+		return "", nil, err
+	}
 	secret := make([]byte, 20)
 	rand.Read(secret) // never fails (crypto/rand)
 	raw = Prefix + strings.ToLower(encoding.EncodeToString(secret))
 	key = &account.Key{
 		ID: uuid.NewString(), Name: name, Prefix: raw[:len(Prefix)+6], Account: n.Account,
 		Hash: sha256.Sum256([]byte(raw)), Created: time.Now(), Expires: n.Expires,
-		Scopes: cmp.Or(n.Scopes, httpapi.DefaultScopes).String(), Rate: n.Rate.PerSecond, Burst: n.Rate.Burst,
+		Scopes: cmp.Or(n.Scopes, httpapi.DefaultScopes).String(), Rate: n.Rate.PerSecond, Burst: n.Rate.Burst, Addresses: FormatAddresses(addresses),
 	}
 	key.Account = cmp.Or(key.Account, key.ID)
-	if err := k.store.Create(ctx, key); err != nil {
+	e := keyEntry(account.AuditKeyCreate, key, key.Scopes)
+	if n.Replaces != "" {
+		e.Action, e.Detail = account.AuditKeyRoll, "replaces "+n.Replaces
+	}
+	if err := k.audit(ctx, e, func(ctx context.Context) error { return k.store.Create(ctx, key) }); err != nil {
 		return "", nil, err
 	}
 	return raw, key, nil
+}
+
+func keyEntry(action string, k *account.Key, detail string) account.AuditEntry {
+	return account.AuditEntry{Account: k.Account, Action: action, Object: k.ID, Name: k.Name, Detail: detail}
 }
 
 // Get returns a key. The error for a missing key matches fs.ErrNotExist.
@@ -105,6 +128,8 @@ type KeyChange struct {
 	Expires *time.Time // zero: never
 	Scopes  *httpapi.Scope
 	Rate    *httpapi.Rate
+
+	Addresses *[]netip.Prefix // empty: all
 }
 
 // Update changes a key in all processes at once, and returns it. The error for a missing key
@@ -114,6 +139,7 @@ func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*account.Key
 	if err != nil {
 		return nil, err
 	}
+	old := *key
 	if c.Name != nil {
 		if key.Name, err = keyName(*c.Name); err != nil {
 			return nil, err
@@ -128,12 +154,44 @@ func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*account.Key
 	if c.Rate != nil {
 		key.Rate, key.Burst = c.Rate.PerSecond, c.Rate.Burst
 	}
-	return key, k.store.Update(ctx, key)
+	if c.Addresses != nil {
+		list, err := cleanAddresses(*c.Addresses)
+		if err != nil {
+			return nil, err
+		}
+		key.Addresses = FormatAddresses(list)
+	}
+	e := keyEntry(account.AuditKeyUpdate, key, keyChanges(&old, key))
+	return key, k.audit(ctx, e, func(ctx context.Context) error { return k.store.Update(ctx, key) })
+}
+
+// keyChanges names the properties in which two versions of a key differ.
+func keyChanges(old, key *account.Key) string {
+	var list []string
+	if old.Name != key.Name {
+		list = append(list, "name")
+	}
+	if !old.Expires.Equal(key.Expires) {
+		list = append(list, "expiry")
+	}
+	if old.Scopes != key.Scopes {
+		list = append(list, "permissions: "+key.Scopes)
+	}
+	if old.Rate != key.Rate || old.Burst != key.Burst {
+		list = append(list, "rate")
+	}
+	if old.Addresses != key.Addresses {
+		list = append(list, "addresses: "+cmp.Or(key.Addresses, "all"))
+	}
+	return strings.Join(list, ", ")
 }
 
 // Revoke makes a key invalid. After it has returned, all processes refuse requests with the key.
 func (k *Keys) Revoke(ctx context.Context, id string) error {
-	err := k.store.Revoke(ctx, id)
+	key, err := k.store.Get(ctx, id)
+	if err == nil {
+		err = k.audit(ctx, keyEntry(account.AuditKeyRevoke, key, ""), func(ctx context.Context) error { return k.store.Revoke(ctx, id) })
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("no API key has the ID %q: %w", id, fs.ErrNotExist)
 	}
@@ -157,6 +215,9 @@ func (k *Keys) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	}
 	if g.Disabled {
 		return httpapi.Principal{}, errDisabled
+	}
+	if err := k.checkAddress(r, &g.Key); err != nil {
+		return httpapi.Principal{}, err
 	}
 	scopes, err := httpapi.ParseScope(g.Scopes)
 	if err != nil {

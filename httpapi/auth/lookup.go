@@ -11,7 +11,7 @@ import (
 )
 
 // A lookup finds keys by their hashes. Every request queries the store, so that a key is refused as
-// soon as any process revokes it. One query at a time answers all requests that arrived during the
+// soon as any process revokes it; the store may answer from memory if it knows that nothing changed. One query at a time answers all requests that arrived during the
 // previous query.
 type lookup struct {
 	ask func(ctx context.Context, hashes ...[32]byte) ([]*account.Grant, error)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -72,7 +73,8 @@ func (a *Accounts) Invite(ctx context.Context, by *account.Account, role account
 	secret = rand.Text()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	i = &account.Invitation{Token: sha256.Sum256([]byte(secret)), Account: by.Owner(), Role: role, Note: note, Inviter: by.Name, Created: now, Expires: now.Add(life)}
-	if err := a.cfg.Members.AddInvitation(ctx, i, maxMembers); err != nil {
+	e := account.AuditEntry{Account: i.Account, Action: account.AuditInvitationCreate, Object: i.ID(), Name: note, Detail: string(role)}
+	if err := a.Audit(ctx, e, func(ctx context.Context) error { return a.cfg.Members.AddInvitation(ctx, i, maxMembers) }); err != nil {
 		return "", nil, toPublicError(err)
 	}
 	a.cfg.Log.Info("member invited", "account", i.Account, "role", role, "by", by.ID)
@@ -84,7 +86,16 @@ func (a *Accounts) RevokeInvitation(ctx context.Context, by *account.Account, id
 	if !by.Role.May(account.Invite) {
 		return ErrRole
 	}
-	return a.cfg.Members.RemoveInvitation(ctx, by.Owner(), id)
+	all, err := a.cfg.Members.Invitations(ctx, by.Owner())
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(i *account.Invitation) bool { return i.ID() == id })
+	if at < 0 {
+		return nil // used or revoked
+	}
+	e := account.AuditEntry{Account: by.Owner(), Action: account.AuditInvitationRevoke, Object: id, Name: all[at].Note, Detail: string(all[at].Role)}
+	return a.Audit(ctx, e, func(ctx context.Context) error { return a.cfg.Members.RemoveInvitation(ctx, by.Owner(), id) })
 }
 
 // OpenInvitation returns the invitation with a secret and its account. It fails with ErrInvitation.
@@ -139,7 +150,15 @@ func (a *Accounts) JoinExternal(ctx context.Context, secret string, u ExternalUs
 
 func (a *Accounts) join(ctx context.Context, secret, name, hash, method string, user *account.Identity, from Client) (token string, err error) {
 	m := &account.Account{ID: uuid.NewString(), Name: name, Password: hash, Created: time.Now().UTC().Truncate(time.Millisecond)}
-	err = a.cfg.Members.Join(ctx, sha256.Sum256([]byte(secret)), time.Now(), m, user)
+	hashed := sha256.Sum256([]byte(secret))
+	i, err := a.cfg.Members.Invitation(ctx, hashed)
+	if err == nil {
+		e := account.AuditEntry{
+			Account: i.Account, Actor: account.Actor{Login: m.ID, Name: m.Name, Address: from.Address},
+			Action: account.AuditMemberJoin, Object: m.ID, Name: m.Name, Detail: string(i.Role) + ", invited by " + i.Inviter,
+		}
+		err = a.Audit(ctx, e, func(ctx context.Context) error { return a.cfg.Members.Join(ctx, hashed, time.Now(), m, user) })
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", ErrInvitation
@@ -155,14 +174,18 @@ func (a *Accounts) join(ctx context.Context, secret, name, hash, method string, 
 // SetRole changes the role of a login of the account of by, at once for all its sessions. It fails with
 // ErrRole, and with account.ErrLastOwner. The error for a missing login matches fs.ErrNotExist.
 func (a *Accounts) SetRole(ctx context.Context, by *account.Account, login string, role account.Role) error {
-	err := a.cfg.Members.SetRole(ctx, by.Owner(), login, role, func(m *account.Account) error {
-		if !by.Role.MayGrant(m.Role) || !by.Role.MayGrant(role) {
-			return ErrRole
-		}
-		if m.Administrator && !role.May(account.Manage) {
-			return ErrServerAdministrator
-		}
-		return nil
+	e := a.entry(ctx, account.AuditMemberRole, login)
+	e.Account, e.Detail = by.Owner(), string(role)
+	err := a.Audit(ctx, e, func(ctx context.Context) error {
+		return a.cfg.Members.SetRole(ctx, by.Owner(), login, role, func(m *account.Account) error {
+			if !by.Role.MayGrant(m.Role) || !by.Role.MayGrant(role) {
+				return ErrRole
+			}
+			if m.Administrator && !role.May(account.Manage) {
+				return ErrServerAdministrator
+			}
+			return nil
+		})
 	})
 	if err == nil {
 		a.cfg.Log.Info("role changed", "account", by.Owner(), "login", login, "role", role, "by", by.ID)
@@ -173,14 +196,18 @@ func (a *Accounts) SetRole(ctx context.Context, by *account.Account, login strin
 // RemoveMember removes a login of the account of by, and ends its sessions. Everybody may remove
 // himself. It fails with ErrRole, account.ErrLastOwner, and ErrServerAdministrator. The error for a missing login matches fs.ErrNotExist.
 func (a *Accounts) RemoveMember(ctx context.Context, by *account.Account, login string) error {
-	err := a.cfg.Members.RemoveMember(ctx, by.Owner(), login, func(m *account.Account) error {
-		if m.ID != by.ID && !by.Role.MayGrant(m.Role) {
-			return ErrRole
-		}
-		if m.Administrator {
-			return ErrServerAdministrator
-		}
-		return nil
+	e := a.entry(ctx, account.AuditMemberRemove, login)
+	e.Account = by.Owner()
+	err := a.Audit(ctx, e, func(ctx context.Context) error {
+		return a.cfg.Members.RemoveMember(ctx, by.Owner(), login, func(m *account.Account) error {
+			if m.ID != by.ID && !by.Role.MayGrant(m.Role) {
+				return ErrRole
+			}
+			if m.Administrator {
+				return ErrServerAdministrator
+			}
+			return nil
+		})
 	})
 	if err == nil {
 		a.cfg.Log.Info("member removed", "account", by.Owner(), "login", login, "by", by.ID)

@@ -211,6 +211,10 @@ func (a *Accounts) NewPasskey(r *http.Request, acct *account.Account, password s
 	}
 	if acct.Password != "" {
 		if err := a.checkPassword(r.Context(), acct.ID, password); err != nil {
+			if errors.Is(err, ErrCredentials) {
+				e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditPasskeyAdd, Object: acct.ID, Name: acct.Name}
+				err = a.Audit(r.Context(), e, func(context.Context) error { return ErrCredentials })
+			}
 			return PasskeyRequest{}, err
 		}
 	}
@@ -262,7 +266,8 @@ func (a *Accounts) AddPasskey(r *http.Request, acct *account.Account, name, tick
 		ID: c.ID, Account: acct.ID, Domain: rp.Config.RPID, Name: name, PublicKey: c.PublicKey, Flags: byte(c.Flags.ProtocolValue()),
 		Count: c.Authenticator.SignCount, Created: time.Now().UTC().Truncate(time.Millisecond),
 	}
-	err = a.passkeys.store.Add(r.Context(), p, challenge, maxPasskeys)
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditPasskeyAdd, Object: acct.ID, Name: acct.Name, Detail: name}
+	err = a.Audit(r.Context(), e, func(ctx context.Context) error { return a.passkeys.store.Add(ctx, p, challenge, maxPasskeys) })
 	if errors.Is(err, fs.ErrExist) {
 		return nil, ErrPasskeyExists
 	}
@@ -348,16 +353,19 @@ func (a *Accounts) LoginPasskey(r *http.Request, ticket string, response []byte)
 	if err != nil {
 		return "", nil, err
 	}
+	refuse := func(err error) error {
+		return a.login(ctx, acct, account.MethodPasskey, a.From(r), func(context.Context) error { return err })
+	}
 	c, err := a.verifyPasskey(ctx, rp, t, parsed, p)
 	if err != nil {
-		return "", nil, a.passkeyRefused(r, err)
+		return "", nil, refuse(a.passkeyRefused(r, err))
 	}
 	if t.Account != "" && sha256.Sum256([]byte(acct.Password)) != t.Password {
 		return "", nil, ErrNoSession
 	}
 	if !acct.Disabled.IsZero() {
 		a.cfg.Log.Warn("login refused", "from", a.From(r).Address, "account", acct.ID)
-		return "", nil, ErrCredentials
+		return "", nil, refuse(ErrCredentials)
 	}
 	used := *p
 	used.Flags, used.Count, used.LastUsed = byte(c.Flags.ProtocolValue()), parsed.Response.AuthenticatorData.Counter, time.Now()
@@ -366,13 +374,13 @@ func (a *Accounts) LoginPasskey(r *http.Request, ticket string, response []byte)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		a.cfg.Log.Warn("passkey refused: its counter did not grow", "from", a.From(r).Address, "account", acct.ID, "stored", p.Count, "received", used.Count)
-		return "", nil, ErrPasskeyCopied
+		return "", nil, refuse(ErrPasskeyCopied)
 	case errors.Is(err, fs.ErrExist):
 		return "", nil, a.passkeyRefused(r, errors.New("the challenge was answered before"))
 	case err != nil:
 		return "", nil, err
 	}
-	token, err = a.begin(ctx, acct.ID, acct.Password, account.MethodPasskey, a.From(r))
+	token, err = a.start(ctx, acct, acct.Password, account.MethodPasskey, a.From(r))
 	if err != nil {
 		return "", nil, err
 	}
@@ -404,27 +412,35 @@ func (a *Accounts) verifyPasskey(ctx context.Context, rp *webauthn.WebAuthn, t p
 // RemovePasskey removes a passkey of an account. It fails with ErrCredentials if the account has a
 // password and the given one is wrong, and with ErrOnlyLogin if nobody could log in any more.
 func (a *Accounts) RemovePasskey(ctx context.Context, acct *account.Account, passkey []byte, password string) error {
-	if acct.Password != "" {
-		if err := a.checkPassword(ctx, acct.ID, password); err != nil {
+	e := account.AuditEntry{Account: acct.Owner(), Action: account.AuditPasskeyRemove, Object: acct.ID, Name: acct.Name}
+	err := a.Audit(ctx, e, func(with context.Context) error {
+		if err := a.mayRemove(ctx, acct, passkey, password); err != nil {
 			return err
 		}
-	} else {
-		all, err := a.usable(ctx, acct.ID)
-		if err != nil {
-			return err
-		}
-		others := slices.ContainsFunc(all, func(p *account.Passkey) bool { return !bytes.Equal(p.ID, passkey) })
-		users, err := a.Identities(ctx, acct.ID)
-		if err != nil {
-			return err
-		}
-		if !others && len(users) == 0 {
-			return ErrOnlyLogin
-		}
+		return a.passkeys.store.Remove(with, acct.ID, passkey)
+	})
+	if err == nil {
+		a.cfg.Log.Info("passkey removed", "account", acct.ID)
 	}
-	if err := a.passkeys.store.Remove(ctx, acct.ID, passkey); err != nil {
+	return err
+}
+
+// mayRemove returns an error if a user may not remove a passkey.
+func (a *Accounts) mayRemove(ctx context.Context, acct *account.Account, passkey []byte, password string) error {
+	if acct.Password != "" {
+		return a.checkPassword(ctx, acct.ID, password)
+	}
+	all, err := a.usable(ctx, acct.ID)
+	if err != nil {
 		return err
 	}
-	a.cfg.Log.Info("passkey removed", "account", acct.ID)
+	others := slices.ContainsFunc(all, func(p *account.Passkey) bool { return !bytes.Equal(p.ID, passkey) })
+	users, err := a.Identities(ctx, acct.ID)
+	if err != nil {
+		return err
+	}
+	if !others && len(users) == 0 {
+		return ErrOnlyLogin
+	}
 	return nil
 }

@@ -231,6 +231,10 @@ func (d *Dashboard) routes() http.Handler {
 	view("GET usage", d.usage)
 	view("GET usage.csv", d.exportUsage)
 	view("GET formats", d.formats)
+	if d.cfg.Accounts.HasAudit() {
+		manage("GET audit", d.audit)
+		manage("GET audit.csv", d.exportAudit)
+	}
 	own("GET settings", d.settings)
 	own("POST settings/password", d.changePassword)
 	own("POST settings/sessions", d.endSessions)
@@ -313,16 +317,20 @@ const (
 func (d *Dashboard) visitor(h func(*visit) error, to audience, need account.Permission) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
+		actor := account.Actor{Address: d.cfg.Accounts.From(r).Address}
 		if token := d.cfg.Accounts.Token(r); token != "" {
 			who, err := d.cfg.Accounts.Session(r.Context(), token)
 			switch {
 			case err == nil:
 				v.who, v.token = who, token
+				actor.Login, actor.Name = who.ID, who.Name
 			case !errors.Is(err, auth.ErrNoSession):
 				d.answer(v, err)
 				return
 			}
 		}
+		r = r.WithContext(auth.WithActor(r.Context(), actor))
+		v.r = r
 		switch {
 		case to == guest:
 		case v.who == nil:

@@ -48,7 +48,7 @@ func newSite(t *testing.T, set ...func(*dashboard.Config)) *site {
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
 	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	s := &site{t: t, store: db.Operations(), accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors(), Passkeys: db.Passkeys(), Members: db.Members(), Secrets: [][]byte{bytes.Repeat([]byte("x"), 32)}})}
+	s := &site{t: t, store: db.Operations(), accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Factors: db.Factors(), Passkeys: db.Passkeys(), Members: db.Members(), Audit: db.Audit(), Secrets: [][]byte{bytes.Repeat([]byte("x"), 32)}})}
 	if _, s.admin, err = s.accounts.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
 	}

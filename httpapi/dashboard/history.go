@@ -371,7 +371,6 @@ const bulkLimit = 200
 
 // bulk applies an action to the chosen operations.
 func (d *Dashboard) bulk(v *visit) error {
-	ctx, owner := v.r.Context(), v.owner()
 	ids, what := v.r.Form["id"], v.r.FormValue("what")
 	back := next(v.r.FormValue("back"))
 	if back == "" {
@@ -384,13 +383,13 @@ func (d *Dashboard) bulk(v *visit) error {
 	var one func(id string) error
 	switch what {
 	case "cancel":
-		one = func(id string) error { _, err := d.cfg.Service.Operations().Cancel(ctx, owner, id); return err }
+		one = func(id string) error { return d.changeOperation(v, account.AuditOperationCancel, id) }
 	case "delete":
-		one = func(id string) error { return d.cfg.Service.Forget(ctx, owner, id) }
+		one = func(id string) error { return d.changeOperation(v, account.AuditOperationDelete, id) }
 	case "again":
-		one = func(id string) error { _, err := d.cfg.Service.Again(v.r, owner, id); return err }
+		one = func(id string) error { _, err := d.runAgain(v, id); return err }
 	case "download":
-		err := d.cfg.Service.ResultsOf(v.w, v.r, owner, ids)
+		err := d.cfg.Service.ResultsOf(v.w, v.r, v.owner(), ids)
 		if p := httpapi.ProblemOf(err); err != nil && p.Status == http.StatusGone {
 			return d.done(v, "bulk-empty", back)
 		}

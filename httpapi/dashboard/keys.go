@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -31,10 +32,12 @@ type keysPage struct {
 // A keyForm holds the submitted values of the key form.
 type keyForm struct {
 	Name, Expires, Rate string
+	Addresses           string
 	Scopes              []string
 	NameError           string
 	ScopeError          string
 	RateError           string
+	AddressError        string
 }
 
 // Has reports whether a scope is selected.
@@ -80,10 +83,10 @@ func (d *Dashboard) showKeys(v *visit, code int, b keysPage) error {
 }
 
 // readKey reads the submitted form. It sets the errors of the form for invalid values.
-func readKey(r *http.Request) (f keyForm, scopes httpapi.Scope, rate httpapi.Rate) {
+func readKey(r *http.Request) (f keyForm, scopes httpapi.Scope, rate httpapi.Rate, addresses []netip.Prefix) {
 	f = keyForm{
 		Name: strings.TrimSpace(r.FormValue("name")), Expires: r.FormValue("expires"), Rate: strings.TrimSpace(r.FormValue("rate")),
-		Scopes: r.Form["scope"],
+		Scopes: r.Form["scope"], Addresses: strings.TrimSpace(r.FormValue("addresses")),
 	}
 	if f.Name == "" || len(f.Name) > 100 {
 		f.NameError = "Enter a name of up to 100 characters."
@@ -99,7 +102,10 @@ func readKey(r *http.Request) (f keyForm, scopes httpapi.Scope, rate httpapi.Rat
 		}
 		rate = httpapi.Rate{PerSecond: perSecond, Burst: max(1, int(10*perSecond))}
 	}
-	return f, scopes, rate
+	if addresses, err = auth.ParseAddresses(f.Addresses); err != nil {
+		f.AddressError = sentence(httpapi.ProblemOf(err).Detail)
+	}
+	return f, scopes, rate, addresses
 }
 
 // restrict sets the form's error for scopes that the visitor may not give.
@@ -115,7 +121,9 @@ func (d *Dashboard) restrict(v *visit, f *keyForm, scopes httpapi.Scope) error {
 }
 
 // Wrong reports whether the form has an error.
-func (f keyForm) Wrong() bool { return cmp.Or(f.NameError, f.ScopeError, f.RateError) != "" }
+func (f keyForm) Wrong() bool {
+	return cmp.Or(f.NameError, f.ScopeError, f.RateError, f.AddressError) != ""
+}
 
 // expiry returns when a key expires whose form has the given choice; zero: never.
 func expiry(choice string) time.Time {
@@ -130,14 +138,14 @@ func expiry(choice string) time.Time {
 }
 
 func (d *Dashboard) createKey(v *visit) error {
-	f, scopes, rate := readKey(v.r)
+	f, scopes, rate, addresses := readKey(v.r)
 	if err := d.restrict(v, &f, scopes); err != nil {
 		return err
 	}
 	if f.Wrong() {
 		return d.showKeys(v, http.StatusUnprocessableEntity, keysPage{Form: f, Open: true})
 	}
-	raw, key, err := d.cfg.Accounts.Keys().Create(v.r.Context(), auth.NewKey{Name: f.Name, Account: v.owner(), Expires: expiry(f.Expires), Scopes: scopes, Rate: rate})
+	raw, key, err := d.cfg.Accounts.Keys().Create(v.r.Context(), auth.NewKey{Name: f.Name, Account: v.owner(), Expires: expiry(f.Expires), Scopes: scopes, Rate: rate, Addresses: addresses})
 	if err != nil {
 		return err
 	}
@@ -151,6 +159,7 @@ type keyPage struct {
 	Form   keyForm
 	Scopes []scopeChoice
 	Latest []*operationRow // operations of the key
+	Use    actionUse       // of the last 30 days
 }
 
 // ownKey returns the key in the path of a request.
@@ -167,7 +176,7 @@ func (d *Dashboard) key(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f := keyForm{Name: k.Name, Scopes: scopesOf(k.Scopes), Expires: "keep"}
+	f := keyForm{Name: k.Name, Scopes: scopesOf(k.Scopes), Expires: "keep", Addresses: k.Addresses}
 	if k.Rate > 0 {
 		f.Rate = strconv.FormatFloat(k.Rate, 'g', -1, 64)
 	}
@@ -185,6 +194,12 @@ func (d *Dashboard) showKey(v *visit, code int, k *account.Key, f keyForm) error
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
+	today := time.Now()
+	all, err := d.cfg.Accounts.UsageBy(v.r.Context(), v.owner(), account.UsageByKey, today.AddDate(0, 0, -29), today)
+	if err != nil {
+		return err
+	}
+	_, b.Use = byAction(slices.DeleteFunc(all, func(u account.Usage) bool { return u.Group != k.ID }))
 	for _, op := range found.Operations {
 		b.Latest = append(b.Latest, row(op))
 	}
@@ -196,14 +211,14 @@ func (d *Dashboard) updateKey(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f, scopes, rate := readKey(v.r)
+	f, scopes, rate, addresses := readKey(v.r)
 	if err := d.restrict(v, &f, scopes); err != nil {
 		return err
 	}
 	if f.Wrong() {
 		return d.showKey(v, http.StatusUnprocessableEntity, k, f)
 	}
-	c := auth.KeyChange{Name: &f.Name, Scopes: &scopes}
+	c := auth.KeyChange{Name: &f.Name, Scopes: &scopes, Addresses: &addresses}
 	if f.Rate != "" || k.Rate > 0 { // the form does not show that a key has no limit
 		c.Rate = &rate
 	}
@@ -236,14 +251,18 @@ func (d *Dashboard) rollKey(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f := keyForm{Name: k.Name, Scopes: scopesOf(k.Scopes), Expires: "keep"}
+	f := keyForm{Name: k.Name, Scopes: scopesOf(k.Scopes), Expires: "keep", Addresses: k.Addresses}
 	if err := d.restrict(v, &f, scopes); err != nil {
 		return err
 	}
 	if f.Wrong() {
 		return d.showKey(v, http.StatusUnprocessableEntity, k, f)
 	}
-	n := auth.NewKey{Name: k.Name, Account: k.Account, Scopes: scopes, Rate: httpapi.Rate{PerSecond: k.Rate, Burst: k.Burst}}
+	addresses, err := auth.ParseAddresses(k.Addresses)
+	if err != nil {
+		return err
+	}
+	n := auth.NewKey{Name: k.Name, Account: k.Account, Scopes: scopes, Rate: httpapi.Rate{PerSecond: k.Rate, Burst: k.Burst}, Addresses: addresses, Replaces: k.ID}
 	if !k.Expires.IsZero() {
 		n.Expires = now.Add(k.Expires.Sub(k.Created))
 	}

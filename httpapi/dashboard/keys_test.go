@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -80,5 +81,52 @@ func TestKey(t *testing.T) {
 	third := roll("/dashboard/keys/"+fresh.ID, "0")
 	if works(second) || !works(third) {
 		t.Error("a key that is rolled without an overlap works, or its successor does not")
+	}
+}
+
+// A key is limited to addresses when it is created or edited, and a new key for an old one keeps them.
+func TestKeyAddresses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	v, acct := s.member("ada")
+	form := url.Values{"name": {"office"}, "scope": {"read"}, "addresses": {"127.0.0.1/8, 192.0.2.300"}}
+	if p := v.post("/dashboard/keys", form); p.status != 422 || !strings.Contains(p.text, `id="addresses-error"`) || !strings.Contains(p.text, "192.0.2.300") {
+		t.Errorf("a wrong address: %d", p.status)
+	}
+	form.Set("addresses", "192.0.2.0/24 2001:db8::1")
+	p := v.post("/dashboard/keys", form)
+	secret := regexp.MustCompile(`id="secret">(fw_[a-z2-7]+)<`).FindStringSubmatch(p.text)
+	if p.status != 200 || secret == nil || !strings.Contains(p.text, "Only from 192.0.2.0/24 2001:db8::1") {
+		t.Fatalf("created: %d", p.status)
+	}
+	try := func(want int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/v1/operations", nil)
+		systest.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+secret[1])
+		p := s.visitor().do(r)
+		if p.status != want || want == 403 && (!strings.Contains(p.text, "address_not_allowed") || !strings.Contains(p.text, "127.0.0.1")) {
+			t.Errorf("the key from here: %d %s, want %d", p.status, p.text, want)
+		}
+	}
+	try(403)
+	keys, err := s.accounts.Keys().List(t.Context(), acct.ID)
+	systest.NoError(t, err)
+	page := "/dashboard/keys/" + keys[0].ID
+	if p := v.get(page); !strings.Contains(p.text, `value="192.0.2.0/24 2001:db8::1"`) {
+		t.Error("the form does not have the addresses")
+	}
+	if p := v.post(page+"/roll", url.Values{"overlap": {"24"}}); p.status != 200 {
+		t.Errorf("rolled: %d", p.status)
+	}
+	form.Set("addresses", "127.0.0.0/8")
+	if p := v.post(page, form); p.status != 200 {
+		t.Errorf("saved: %d", p.status)
+	}
+	try(200)
+	keys, err = s.accounts.Keys().List(t.Context(), acct.ID)
+	systest.NoError(t, err)
+	if keys[0].Addresses != "127.0.0.0/8" || keys[1].Addresses != "192.0.2.0/24 2001:db8::1" {
+		t.Errorf("the keys have the addresses %q and %q", keys[0].Addresses, keys[1].Addresses)
 	}
 }

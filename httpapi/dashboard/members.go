@@ -249,6 +249,9 @@ func (d *Dashboard) exportAccount(v *visit) error {
 	if err != nil && history {
 		return err
 	}
+	if err := d.record(v, account.AuditEntry{Action: account.AuditAccountExport, Object: owner, Name: acct.Name}, nil); err != nil {
+		return err
+	}
 	h := v.w.Header()
 	h.Set("Content-Type", "application/zip")
 	h.Set("Content-Disposition", `attachment; filename="account.zip"`)
@@ -271,7 +274,7 @@ func (d *Dashboard) exportAccount(v *visit) error {
 		file("account.json", asJSON(exportedAccount(acct))),
 		file("members.json", asJSON(exportedMembers(members))),
 		file("keys.json", asJSON(exportedKeys(keys))),
-		file("usage.csv", func(w io.Writer) error { return writeUsage(w, usage) }),
+		file("usage.csv", func(w io.Writer) error { return writeUsage(w, "action", usage) }),
 	)
 	if err == nil && history {
 		err = file("operations.csv", func(w io.Writer) error { return d.writeOperations(v, csv.NewWriter(w), q, first, false) })

@@ -25,6 +25,7 @@ var wantNeeds = map[account.Permission][]string{
 		"GET try", "GET try/parameters", "POST operations/selected", "POST operations/{id}/delete", "POST operations/{id}/again", "POST operations/{id}/cancel",
 	},
 	account.Manage: {
+		"GET audit", "GET audit.csv",
 		"POST keys", "POST keys/{id}", "POST keys/{id}/roll", "POST keys/{id}/revoke",
 		"POST webhooks", "POST webhooks/{id}", "POST webhooks/{id}/{what}", "POST webhooks/{id}/deliveries/{delivery}/replay",
 	},

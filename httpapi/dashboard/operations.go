@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
 )
 
@@ -323,7 +324,7 @@ func (b operationPage) Changeable() bool { return len(b.Asked) == 1 && len(b.Ste
 
 func (d *Dashboard) deleteOperation(v *visit) error {
 	id := v.r.PathValue("id")
-	err := d.cfg.Service.Forget(v.r.Context(), v.owner(), id)
+	err := d.changeOperation(v, account.AuditOperationDelete, id)
 	if errors.Is(err, status.ErrNotFinal) {
 		d.fail(v, http.StatusConflict, "Still running", "Cancel the operation first, then delete it.")
 		return nil
@@ -335,7 +336,7 @@ func (d *Dashboard) deleteOperation(v *visit) error {
 }
 
 func (d *Dashboard) repeatOperation(v *visit) error {
-	op, err := d.cfg.Service.Again(v.r, v.owner(), v.r.PathValue("id"))
+	op, err := d.runAgain(v, v.r.PathValue("id"))
 	if err != nil {
 		p := httpapi.ProblemOf(err)
 		if p.Status >= 500 || p.Status == http.StatusNotFound {
@@ -349,7 +350,7 @@ func (d *Dashboard) repeatOperation(v *visit) error {
 
 func (d *Dashboard) cancelOperation(v *visit) error {
 	id := v.r.PathValue("id")
-	if _, err := d.cfg.Service.Operations().Cancel(v.r.Context(), v.owner(), id); err != nil {
+	if err := d.changeOperation(v, account.AuditOperationCancel, id); err != nil {
 		return err
 	}
 	return d.done(v, "cancelled", "operations/"+url.PathEscape(id))

@@ -36,6 +36,7 @@ type page struct {
 	Flash    *flash
 	Webhooks bool
 	Members  bool
+	Audit    bool
 	Version  string
 }
 
@@ -51,7 +52,7 @@ func loadPages(a *assets, viewOf func(status.File) view) (*pages, error) {
 	frame, err := template.New("frame").Funcs(template.FuncMap{
 		"asset": a.url, "icon": icon, "bytes": bytesText, "count": countText, "ago": ago, "stamp": stampText, "iso": iso,
 		"took": tookText, "ext": ext, "family": family, "percent": percent, "opTitle": opTitle, "actionName": actionName,
-		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape, "roleName": roleName,
+		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape, "roleName": roleName, "auditName": auditName,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (d *Dashboard) render(v *visit, code int, p page) error {
 		return fmt.Errorf("unknown page %q", p.Template)
 	}
 	p.Account, p.Webhooks, p.Version = v.who, d.cfg.Webhooks != nil, d.cfg.Version
-	p.Members = d.cfg.Accounts.HasMembers()
+	p.Members, p.Audit = d.cfg.Accounts.HasMembers(), d.cfg.Accounts.HasAudit()
 	if v.who == nil || v.who.MustChange {
 		p.Plain = true
 	}

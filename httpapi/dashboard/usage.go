@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -22,11 +23,30 @@ type usagePage struct {
 	Charts  []*chart
 	Actions []actionUse
 	Total   actionUse
+	Groups  []usageGroup
 }
+
+// A usageGroup is the use by key, format or error in the shown period.
+type usageGroup struct {
+	Kind          account.UsageKind
+	Title, Column string
+	Rows          []actionUse
+	More          int // rows that are not shown
+}
+
+// usageGroups are the groups of the page, in their order. maxGroupRows bounds each.
+var usageGroups = []usageGroup{
+	{Kind: account.UsageByKey, Title: "By API key", Column: "Key"},
+	{Kind: account.UsageByFormat, Title: "By input format", Column: "Format"},
+	{Kind: account.UsageByError, Title: "By error", Column: "Error"},
+}
+
+const maxGroupRows = 20
 
 // An actionUse is the use of an action in the shown period.
 type actionUse struct {
 	Action   string
+	Name     string // for people; only of a group
 	Items    int
 	Failed   int
 	In, Out  int64
@@ -63,10 +83,56 @@ func (d *Dashboard) usage(v *visit) error {
 	}
 	b.Actions, b.Total = byAction(all)
 	b.Charts = charts(all, from, b.Days)
+	if b.Groups, err = d.groups(v, from, today); err != nil {
+		return err
+	}
 	return d.render(v, http.StatusOK, page{Template: "usage", Title: "Usage", Nav: "usage", Body: b})
 }
 
-// exportUsage answers GET …/usage.csv with the usage by day and action.
+// groups returns the use of the visitor's account by key, format and error.
+func (d *Dashboard) groups(v *visit, from, to time.Time) (list []usageGroup, err error) {
+	for _, g := range usageGroups {
+		all, err := d.cfg.Accounts.UsageBy(v.r.Context(), v.owner(), g.Kind, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			all[i].Action = all[i].Group
+		}
+		g.Rows, _ = byAction(all)
+		g.More = max(0, len(g.Rows)-maxGroupRows)
+		g.Rows = g.Rows[:len(g.Rows)-g.More]
+		names := make(map[string]string)
+		if g.Kind == account.UsageByKey && len(g.Rows) > 0 {
+			keys, err := d.cfg.Accounts.Keys().List(v.r.Context(), v.owner())
+			if err != nil {
+				return nil, err
+			}
+			for _, k := range keys {
+				names[k.ID] = k.Name
+			}
+		}
+		for i := range g.Rows {
+			g.Rows[i].Name = groupName(g.Kind, g.Rows[i].Action, names)
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+// groupName returns a group for people. names are those of keys.
+func groupName(kind account.UsageKind, value string, names map[string]string) string {
+	switch {
+	case kind == account.UsageByKey && value == "":
+		return "Dashboard"
+	case kind == account.UsageByKey:
+		return cmp.Or(names[value], short(value))
+	}
+	return cmp.Or(value, "Other")
+}
+
+// exportUsage answers GET …/usage.csv with the usage by day and action, or by day and the group in the
+// query.
 func (d *Dashboard) exportUsage(v *visit) error {
 	days, err := strconv.Atoi(v.r.URL.Query().Get("days"))
 	if err != nil || days < 1 || days > 400 {
@@ -77,12 +143,19 @@ func (d *Dashboard) exportUsage(v *visit) error {
 	if of := v.r.URL.Query().Get("account"); of != "" && v.who.Administrator {
 		owner = of
 	}
-	all, err := d.cfg.Accounts.Usage(v.r.Context(), owner, today.AddDate(0, 0, 1-days), today)
+	ctx, from, column := v.r.Context(), today.AddDate(0, 0, 1-days), "action"
+	var all []account.Usage
+	if i := slices.IndexFunc(usageGroups, func(g usageGroup) bool { return string(g.Kind) == v.r.URL.Query().Get("by") }); i >= 0 {
+		column = string(usageGroups[i].Kind)
+		all, err = d.cfg.Accounts.UsageBy(ctx, owner, usageGroups[i].Kind, from, today)
+	} else {
+		all, err = d.cfg.Accounts.Usage(ctx, owner, from, today)
+	}
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	if err := writeUsage(&b, all); err != nil {
+	if err := writeUsage(&b, column, all); err != nil {
 		return err
 	}
 	h := v.w.Header()
@@ -93,10 +166,10 @@ func (d *Dashboard) exportUsage(v *visit) error {
 }
 
 // writeUsage writes usage as CSV.
-func writeUsage(out io.Writer, all []account.Usage) error {
-	rows := [][]string{{"day", "action", "files", "failed", "bytes_in", "bytes_out", "engine_seconds"}}
+func writeUsage(out io.Writer, column string, all []account.Usage) error {
+	rows := [][]string{{"day", column, "files", "failed", "bytes_in", "bytes_out", "engine_seconds"}}
 	for _, u := range all {
-		rows = append(rows, []string{u.Day.Format(time.DateOnly), cell(u.Action), strconv.Itoa(u.Items), strconv.Itoa(u.Failed),
+		rows = append(rows, []string{u.Day.Format(time.DateOnly), cell(u.Action + u.Group), strconv.Itoa(u.Items), strconv.Itoa(u.Failed),
 			strconv.FormatInt(u.BytesIn, 10), strconv.FormatInt(u.BytesOut, 10), strconv.FormatFloat(u.Work.Seconds(), 'f', 3, 64)})
 	}
 	return csv.NewWriter(out).WriteAll(rows)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -186,6 +188,9 @@ func (d *Dashboard) createWebhook(v *visit) error {
 		}
 		return d.showWebhooks(v, http.StatusUnprocessableEntity, webhooksPage{Form: f, Open: true})
 	}
+	if err := d.record(v, webhookEntry(account.AuditWebhookCreate, hook), nil); err != nil {
+		return err
+	}
 	return d.showWebhook(v, http.StatusOK, hook.ID, webhookPage{Secret: secret, Fresh: true})
 }
 
@@ -251,7 +256,10 @@ func (d *Dashboard) showWebhook(v *visit, code int, id string, b webhookPage) er
 
 func (d *Dashboard) updateWebhook(v *visit) error {
 	id, f := v.r.PathValue("id"), readHook(v.r)
-	_, err := d.cfg.Webhooks.Update(v.r.Context(), v.owner(), id, webhook.Change{URL: &f.URL, Description: &f.Description, Events: &f.Events})
+	err := d.changeWebhook(v, account.AuditWebhookUpdate, "", func(ctx context.Context) error {
+		_, err := d.cfg.Webhooks.Update(ctx, v.owner(), id, webhook.Change{URL: &f.URL, Description: &f.Description, Events: &f.Events})
+		return err
+	})
 	if err != nil {
 		if !f.wrong(err) {
 			return err
@@ -262,24 +270,35 @@ func (d *Dashboard) updateWebhook(v *visit) error {
 }
 
 func (d *Dashboard) webhookAction(v *visit) error {
-	ctx, id, w := v.r.Context(), v.r.PathValue("id"), d.cfg.Webhooks
+	id, w := v.r.PathValue("id"), d.cfg.Webhooks
 	to := "webhooks/" + url.PathEscape(id)
 	switch what := v.r.PathValue("what"); what {
 	case "test":
-		delivery, err := w.Test(ctx, v.owner(), id)
+		var delivery *webhook.Delivery
+		err := d.changeWebhook(v, account.AuditWebhookTest, "", func(ctx context.Context) (err error) {
+			delivery, err = w.Test(ctx, v.owner(), id)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		return d.done(v, "test", to+"/deliveries/"+url.PathEscape(delivery.ID))
 	case "rotate":
-		secret, err := w.Rotate(ctx, v.owner(), id)
+		secret := ""
+		err := d.changeWebhook(v, account.AuditWebhookRotate, "", func(ctx context.Context) (err error) {
+			secret, err = w.Rotate(ctx, v.owner(), id)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		return d.showWebhook(v, http.StatusOK, id, webhookPage{Secret: secret})
 	case "enable", "disable":
 		on := what == "enable"
-		if _, err := w.Update(ctx, v.owner(), id, webhook.Change{Enabled: &on}); err != nil {
+		if err := d.changeWebhook(v, "webhook."+what, "", func(ctx context.Context) error {
+			_, err := w.Update(ctx, v.owner(), id, webhook.Change{Enabled: &on})
+			return err
+		}); err != nil {
 			return err
 		}
 		return d.done(v, "hook-"+what+"d", to)
@@ -288,9 +307,12 @@ func (d *Dashboard) webhookAction(v *visit) error {
 		if err != nil {
 			return err
 		}
+		if err := d.changeWebhook(v, account.AuditWebhookReplay, plural(n, "failed delivery", "failed deliveries"), nil); err != nil {
+			return err
+		}
 		return d.done(v, fmt.Sprintf("replayed.%d.0", n), to)
 	case "delete":
-		if err := w.Delete(ctx, v.owner(), id); err != nil {
+		if err := d.changeWebhook(v, account.AuditWebhookDelete, "", func(ctx context.Context) error { return w.Delete(ctx, v.owner(), id) }); err != nil {
 			return err
 		}
 		return d.done(v, "hook-deleted", "webhooks")
@@ -333,6 +355,21 @@ func (d *Dashboard) delivery(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "delivery", Title: "Delivery of " + one.Type, Nav: "webhooks", Body: b})
 }
 
+func webhookEntry(action string, e *webhook.Endpoint) account.AuditEntry {
+	return account.AuditEntry{Account: e.Account, Action: action, Object: e.ID, Name: account.AuditURL(e.URL)}
+}
+
+// changeWebhook records a change of the webhook in the path of a request.
+func (d *Dashboard) changeWebhook(v *visit, action, detail string, change func(context.Context) error) error {
+	hook, err := d.cfg.Webhooks.Get(v.r.Context(), v.owner(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	e := webhookEntry(action, hook)
+	e.Detail = detail
+	return d.record(v, e, change)
+}
+
 // pretty indents JSON.
 func pretty(b []byte) string {
 	var out bytes.Buffer
@@ -351,7 +388,10 @@ func (d *Dashboard) replay(v *visit) error {
 	if one.Endpoint != v.r.PathValue("id") {
 		return fmt.Errorf("delivery of another webhook: %w", fs.ErrNotExist)
 	}
-	if _, err := d.cfg.Webhooks.Replay(ctx, v.owner(), id); err != nil {
+	if err := d.changeWebhook(v, account.AuditWebhookReplay, "delivery "+id, func(ctx context.Context) error {
+		_, err := d.cfg.Webhooks.Replay(ctx, v.owner(), id)
+		return err
+	}); err != nil {
 		return err
 	}
 	return d.done(v, "replay", "webhooks/"+url.PathEscape(one.Endpoint)+"/deliveries/"+url.PathEscape(id))

@@ -2,11 +2,13 @@ package dashboard_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
@@ -90,5 +92,54 @@ func TestUsageExport(t *testing.T) {
 	}
 	if p := v.get("/dashboard/usage"); !strings.Contains(p.text, "50 %") {
 		t.Error("the page has no failure rate")
+	}
+}
+
+// Usage is shown and exported by key, format and error, and on the page of the key.
+func TestUsageGroups(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	v, acct := s.member("ada")
+	_, key, err := s.accounts.Keys().Create(t.Context(), auth.NewKey{Name: "<b>build", Account: acct.ID})
+	systest.NoError(t, err)
+	run := func(from, name string, o status.Outcome) {
+		t.Helper()
+		op, err := s.service.Operations().Submit(t.Context(), status.Operation{
+			Owner: acct.ID, Action: "zip", Origin: status.Origin{Key: from}, Items: []status.Item{{Queue: "archive", Inputs: []status.File{{Key: "f", Name: name, Size: 5}}}},
+		})
+		systest.NoError(t, err)
+		s.finish(op.ID, o)
+	}
+	run(key.ID, "a.docx", status.Outcome{Results: []status.File{{Key: "r", Size: 7}}})
+	run(key.ID, "=b.=x", status.Outcome{Error: &status.Error{Code: "corrupt_input"}})
+	run("", "c.pdf", status.Outcome{Results: []status.File{{Key: "r", Size: 7}}})
+	p := v.get("/dashboard/usage")
+	for _, want := range []string{">&lt;b&gt;build</a>", ">Dashboard<", ">docx<", ">pdf<", ">Other<", "<code>corrupt_input</code>", "usage.csv?by=key&amp;days=30"} {
+		if !strings.Contains(p.text, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	for i := range 100 { // a page has a bounded number of rows
+		run("", fmt.Sprintf("x.f%d", i), status.Outcome{Error: &status.Error{Code: fmt.Sprintf("error_%d", i)}})
+	}
+	if p := v.get("/dashboard/usage?days=90"); len(p.text) > 120_000 || !strings.Contains(p.text, "more rows in the export") {
+		t.Errorf("the page of many groups has %d bytes", len(p.text))
+	}
+	today := time.Now().UTC().Format(time.DateOnly)
+	for by, want := range map[string]string{
+		"key":    today + "," + key.ID + ",2,1,10,7,",
+		"format": today + ",docx,1,0,5,7,",
+		"error":  today + ",corrupt_input,1,1,5,0,",
+	} {
+		if p := v.get("/dashboard/usage.csv?days=7&by=" + by); !strings.Contains(p.text, "day,"+by+",files") || !strings.Contains(p.text, want) {
+			t.Errorf("by %s: %s", by, p.text)
+		}
+	}
+	if p := v.get("/dashboard/keys/" + key.ID); !strings.Contains(p.text, `<dd class="value">2</dd><dd class="sub">processed in 30 days`) || !strings.Contains(p.text, "50 % of the files") {
+		t.Error("the page of the key has no usage")
+	}
+	eve, _ := s.member("eve")
+	if p := eve.get("/dashboard/usage"); strings.Contains(p.text, "docx") {
+		t.Error("eve sees the usage of ada")
 	}
 }

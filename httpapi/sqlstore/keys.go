@@ -18,14 +18,14 @@ type Keys struct{ db *DB }
 // Keys returns the API keys of the database.
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-const keyColumns = `id, name, prefix, account, hash, created_ms, last_used_ms, expires_ms, revoked_ms, scopes, rate, burst`
+const keyColumns = `id, name, prefix, account, hash, created_ms, last_used_ms, expires_ms, revoked_ms, scopes, rate, burst, addresses`
 
 func scanKey(row scanner) (*account.Key, error) {
 	var k account.Key
 	var hash []byte
 	var created int64
 	var used, expires, revoked sql.NullInt64
-	if err := row.Scan(&k.ID, &k.Name, &k.Prefix, &k.Account, &hash, &created, &used, &expires, &revoked, &k.Scopes, &k.Rate, &k.Burst); err != nil {
+	if err := row.Scan(&k.ID, &k.Name, &k.Prefix, &k.Account, &hash, &created, &used, &expires, &revoked, &k.Scopes, &k.Rate, &k.Burst, &k.Addresses); err != nil {
 		return nil, err
 	}
 	if copy(k.Hash[:], hash) != len(k.Hash) {
@@ -42,9 +42,9 @@ func (s *Keys) Create(ctx context.Context, k *account.Key) error {
 		return errors.New("key without ID or hash")
 	}
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		n, err := t.exec(ctx, `INSERT INTO api_keys (`+keyColumns+`) VALUES `+values(1, 12)+` ON CONFLICT DO NOTHING`,
+		n, err := t.exec(ctx, `INSERT INTO api_keys (`+keyColumns+`) VALUES `+values(1, 13)+` ON CONFLICT DO NOTHING`,
 			k.ID, k.Name, k.Prefix, k.Account, k.Hash[:], millis(k.Created),
-			millisOrNull(k.LastUsed), millisOrNull(k.Expires), millisOrNull(k.Revoked), k.Scopes, k.Rate, k.Burst)
+			millisOrNull(k.LastUsed), millisOrNull(k.Expires), millisOrNull(k.Revoked), k.Scopes, k.Rate, k.Burst, k.Addresses)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("key %q: %w", k.ID, fs.ErrExist)
 		}
@@ -71,6 +71,10 @@ func (s *Keys) Get(ctx context.Context, id string) (k *account.Key, err error) {
 
 // Grants implements [account.KeyStore].
 func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*account.Grant, err error) {
+	grants, ok, keep := s.db.grants.get(ctx, hashes)
+	if ok {
+		return grants, nil
+	}
 	for len(hashes) > 0 {
 		n := min(len(hashes), 64)
 		some := hashes[:n]
@@ -98,10 +102,11 @@ func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*accoun
 			return nil, err
 		}
 	}
+	keep(grants)
 	return grants, nil
 }
 
-const grantColumns = `k.id, k.name, k.prefix, k.account, k.hash, k.created_ms, k.last_used_ms, k.expires_ms, k.revoked_ms, k.scopes, k.rate, k.burst`
+const grantColumns = `k.id, k.name, k.prefix, k.account, k.hash, k.created_ms, k.last_used_ms, k.expires_ms, k.revoked_ms, k.scopes, k.rate, k.burst, k.addresses`
 
 // A before is a row with additional columns after those that the caller scans.
 type before struct {
@@ -114,8 +119,8 @@ func (b before) Scan(dest ...any) error { return b.scanner.Scan(append(dest, b.l
 // Update implements [account.KeyStore].
 func (s *Keys) Update(ctx context.Context, k *account.Key) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		n, err := t.exec(ctx, `UPDATE api_keys SET name = $2, expires_ms = $3, scopes = $4, rate = $5, burst = $6 WHERE id = $1`,
-			k.ID, k.Name, millisOrNull(k.Expires), k.Scopes, k.Rate, k.Burst)
+		n, err := t.exec(ctx, `UPDATE api_keys SET name = $2, expires_ms = $3, scopes = $4, rate = $5, burst = $6, addresses = $7 WHERE id = $1`,
+			k.ID, k.Name, millisOrNull(k.Expires), k.Scopes, k.Rate, k.Burst, k.Addresses)
 		if err == nil && n == 0 {
 			err = missing("key", k.ID)
 		}

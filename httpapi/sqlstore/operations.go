@@ -968,6 +968,9 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 		if _, err := tx.exec(ctx, `DELETE FROM usage WHERE day < $1`, oldest); err != nil {
 			return err
 		}
+		if _, err := tx.exec(ctx, `DELETE FROM usage_groups WHERE day < $1`, oldest); err != nil {
+			return err
+		}
 		_, err := tx.exec(ctx, `DELETE FROM days WHERE day < $1`, oldest)
 		return err
 	}); err != nil {

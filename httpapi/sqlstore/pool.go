@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 
 	"github.com/filewright/filewright/status"
@@ -96,14 +97,18 @@ func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error
 // A conn is a connection in a transaction.
 type conn struct {
 	*sql.Conn
-	stmts  map[string]*sql.Stmt
-	broken bool
+	stmts   map[string]*sql.Stmt
+	version driver.Stmt // of sqlite.version; nil: not prepared yet
+	broken  bool
 }
 
 func (t *conn) close() error {
 	var errs []error
 	for _, s := range t.stmts {
 		errs = append(errs, s.Close())
+	}
+	if t.version != nil {
+		errs = append(errs, t.Raw(func(any) error { return t.version.Close() }))
 	}
 	return errors.Join(append(errs, t.Close())...)
 }

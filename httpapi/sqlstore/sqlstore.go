@@ -135,6 +135,7 @@ type DB struct {
 	engine engine
 	pg     *postgres // nil if the engine is SQLite
 	cache  *cache
+	grants *grantCache // nil if the engine is PostgreSQL
 	outbox outbox
 	meter  *meter
 
@@ -260,7 +261,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", o.Path, err)
 		}
-		db.engine = s
+		db.engine, db.grants = s, newGrantCache(s.version)
 	default:
 		return nil, errors.New("sqlstore: Options has no Path")
 	}
@@ -338,7 +339,12 @@ func (db *DB) AsyncCommitPool() *pgxpool.Pool {
 // For the kinds of its errors see storeError.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
 	began := time.Now()
-	return db.meter.done(kindWrite, began, storeError(ctx, db.engine.tx(ctx, f)))
+	f, done := audited(ctx, f)
+	err := db.engine.tx(ctx, f)
+	if err == nil {
+		done()
+	}
+	return db.meter.done(kindWrite, began, storeError(ctx, err))
 }
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {

@@ -286,7 +286,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 			Hash: [32]byte{byte(i + 1), 31: 0xff}, Created: now.Add(time.Duration(i) * time.Second),
 		}
 		if i == 3 {
-			k.Expires = now.Add(time.Hour)
+			k.Expires, k.Addresses = now.Add(time.Hour), "192.0.2.0/24 2001:db8::1"
 		}
 		systest.NoError(t, keys.Create(t.Context(), k))
 		want = append(want, k)

@@ -2,6 +2,8 @@ package sqlstore_test
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -21,10 +23,10 @@ func TestUsage(t *testing.T) {
 			ctx := t.Context()
 			db := open(t)
 			store := db.Operations()
-			input := []status.File{{Key: "a", Size: 10}, {Key: "b", Size: 5}}
+			input := []status.File{{Key: "a", Name: "Report.DOCX", Size: 10}, {Key: "b", Name: "b.pdf", Size: 5}}
 			for _, owner := range []string{"alice", "bob"} {
 				for _, id := range []string{"1", "2"} {
-					_, err := store.Create(ctx, &status.Operation{ID: owner + id, Owner: owner, Action: "convert", Created: time.Now(), Items: []status.Item{
+					_, err := store.Create(ctx, &status.Operation{ID: owner + id, Owner: owner, Action: "convert", Origin: status.Origin{Key: "key" + id}, Created: time.Now(), Items: []status.Item{
 						{Queue: "pdf", Inputs: input, State: status.Queued}, {Queue: "pdf", Inputs: input, State: status.Queued}, {Queue: "pdf", Inputs: input, State: status.Queued},
 					}})
 					systest.NoError(t, err)
@@ -80,6 +82,27 @@ func TestUsage(t *testing.T) {
 			if got := sum("bob"); got != (account.Usage{}) {
 				t.Errorf("usage of who has only waiting items: %+v", got)
 			}
+			// The same items by key, format and error.
+			groups := func(kind account.UsageKind) map[string]account.Usage {
+				t.Helper()
+				list, err := db.UsageBy(ctx, "alice", kind, from, to)
+				systest.NoError(t, err)
+				sums := make(map[string]account.Usage)
+				for _, v := range list {
+					u := sums[v.Group]
+					sums[v.Group] = account.Usage{Items: u.Items + v.Items, Failed: u.Failed + v.Failed, BytesIn: u.BytesIn + v.BytesIn, BytesOut: u.BytesOut + v.BytesOut}
+				}
+				return sums
+			}
+			half := account.Usage{Items: 2, Failed: 1, BytesIn: 30, BytesOut: 7}
+			for kind, want := range map[account.UsageKind]map[string]account.Usage{
+				account.UsageByKey: {"key1": half, "key2": half}, account.UsageByFormat: {"docx": want}, account.UsageByError: {"x": {Items: 2, Failed: 2, BytesIn: 30}},
+			} {
+				if got := groups(kind); !maps.Equal(got, want) {
+					t.Errorf("usage by %s: %+v, want %+v", kind, got, want)
+				}
+			}
+
 			// The usage outlives the operations.
 			if n, err := store.DeleteFinished(ctx, time.Now().Add(time.Hour)); n != 2 || err != nil {
 				t.Errorf("DeleteFinished = %d, %v", n, err)
@@ -91,5 +114,29 @@ func TestUsage(t *testing.T) {
 				t.Errorf("other days: %v, %v", list, err)
 			}
 		})
+	}
+}
+
+// The names of files, which clients choose, create no groups without end.
+func TestUsageOfUnusualFormats(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	for i, name := range []string{"none", "a.", "a.tar.gz", "a.Ünicode", "a.verylongext", "a.b c", "a.mp4"} {
+		id := fmt.Sprint(i)
+		_, err := db.Operations().Create(t.Context(), &status.Operation{ID: id, Owner: "a", Action: "zip", Created: time.Now(), Items: []status.Item{{Queue: "q", State: status.Queued, Inputs: []status.File{{Name: name}}}}})
+		systest.NoError(t, err)
+		c, err := db.Operations().Claim(t.Context(), status.Ref{Operation: id}, "w", time.Minute)
+		systest.NoError(t, err)
+		_, err = db.Operations().Finish(t.Context(), c, status.Outcome{})
+		systest.NoError(t, err)
+	}
+	list, err := db.UsageBy(t.Context(), "a", account.UsageByFormat, time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1))
+	systest.NoError(t, err)
+	got := make(map[string]int)
+	for _, u := range list {
+		got[u.Group] += u.Items
+	}
+	if want := map[string]int{"": 5, "gz": 1, "mp4": 1}; !maps.Equal(got, want) {
+		t.Errorf("groups %v, want %v", got, want)
 	}
 }

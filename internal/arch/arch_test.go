@@ -97,7 +97,7 @@ var arrows = map[string][]string{
 		"fileops/archiveops", "fileops/bookops", "fileops/dataops", "fileops/mailops", "fileops/subtitleops", "fileops/webops", "fileops/isolate", "internal/report", "internal/route"},
 	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {"internal/tinypdf"},
-	"internal/specimen":   {"internal/compound", "internal/tinypdf"},
+	"internal/specimen":   {"internal/compound", "internal/systest", "internal/tinypdf"},
 	"internal/tinypdf":    {},
 	"internal/systest":    {"internal/worktime"},
 

@@ -24,6 +24,7 @@ import (
 // integration on GitHub builds them.
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
+	systest.NoError(t, systest.DependOn("../../..."))
 	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"} {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()

@@ -241,7 +241,7 @@ func TestLimit(t *testing.T) {
 // Each action of the standard engines gets the parameters that it requires.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	set := standard.Probe(t.Context(), &standard.Options{})
+	set := standard.Probe(t.Context(), &standard.Options{CacheDir: systest.CodeCache()})
 	t.Cleanup(func() {
 		if err := set.Close(); err != nil {
 			t.Error(err)

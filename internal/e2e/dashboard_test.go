@@ -803,7 +803,7 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 	}{
 		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations?q=p&account=all", true}, {"operation", s.url + operation, true},
 		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
-		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true},
+		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true}, {"system", s.url + "/dashboard/system", true}, {"key", key, true}, {"audit", s.url + "/dashboard/audit?account=all", true},
 		{"nothing", s.url + "/dashboard/nothing", false},
 	}
 	defer tab.Expect("404")()

@@ -113,7 +113,7 @@ type run struct {
 
 func (h *host) start(t *testing.T) *run {
 	t.Helper()
-	args := []string{"serve", "--listen", h.addr, "--data-dir", h.dir, "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"), "--log-level", "warn"}
+	args := []string{"serve", "--listen", h.addr, "--data-dir", h.dir, "--cache-dir", systest.CodeCache(), "--log-level", "warn"}
 	if !h.engines {
 		args = append(args, "--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none")
 	}

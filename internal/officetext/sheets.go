@@ -259,101 +259,129 @@ func repeatedText(ctx context.Context, z *archive) (text string, ok bool) {
 
 // readODS reads the sheets of an OpenDocument workbook (OpenDocument 1.3 part 3, 9).
 // Repeated rows and columns count once.
-func readODS(ctx context.Context, b []byte, firstSheet bool) (t Text) {
-	hidden := map[string]bool{} // styles of tables that do not show
-	style := ""
-	var out strings.Builder
-	var s *sheet // nil outside a table that shows
-	tables := 0
-	row, column, rows, columns := 0, 0, 1, 1
-	declared := 0 // columns
-	kind := ""
-	skip, depth, paragraph := 0, 0, 0
-	var value strings.Builder
-	scan(ctx, b, func(e element) {
-		depth++
-		if skip > 0 {
-			return
-		}
-		switch e.name {
-		case "style":
-			style = e.attr("name")
-		case "table-properties":
-			if e.attr("display") == "false" {
-				hidden[style] = true
-			}
-		case "annotation", "shapes", "frame", "custom-shape", "tracked-changes", "forms":
-			skip = depth
-		case "table":
-			tables++
-			row, declared = 0, 0
-			areas, ok := []area(nil), true
-			if ranges := e.attr("print-ranges"); ranges != "" {
-				areas, ok = parseAreas(ranges, " ")
-			}
-			s = nil
-			if firstSheet {
-				areas = nil
-			}
-			if ok && !hidden[e.attr("style-name")] && e.attr("print") != "false" && (!firstSheet || tables == 1) {
-				s = &sheet{areas: areas, hiddenRows: map[int]bool{}}
-			}
-		case "table-column":
-			n := e.number("number-columns-repeated", 1)
-			if v := e.attr("visibility"); s != nil && v != "" && v != "visible" {
-				s.hiddenColumns = append(s.hiddenColumns, area{0, declared, 1 << 30, declared + n - 1})
-			}
-			declared += n
-		case "table-row":
-			rows, column = e.number("number-rows-repeated", 1), 0
-			if v := e.attr("visibility"); s != nil && v != "" && v != "visible" {
-				s.hiddenRows[row] = true
-			}
-		case "table-cell", "covered-table-cell":
-			columns = e.number("number-columns-repeated", 1)
-			if kind = e.attr("value-type"); e.name != "table-cell" || e.attr("formula") != "" {
-				kind = "other"
-			}
-			value.Reset()
-		case "p":
-			paragraph++
-		}
-	}, func(name string) {
-		if depth--; skip > 0 {
-			if depth < skip {
-				skip = 0
-			}
-			return
-		}
-		switch name {
-		case "table":
-			if s != nil {
-				s.shown(&t, &out)
-			}
-			s = nil
-		case "table-row":
-			row += max(rows, 1)
-		case "table-cell", "covered-table-cell":
-			if s != nil {
-				switch kind {
-				case "string", "":
-					s.cells = append(s.cells, cell{row, column, value.String()})
-				case "float", "currency", "percentage", "date", "time":
-					s.numbers = append(s.numbers, cell{row: row, column: column})
-				}
-			}
-			column += max(columns, 1)
-		case "p":
-			paragraph--
-		}
-	}, func(text string) {
-		if skip == 0 && paragraph > 0 {
-			value.WriteString(text)
+func readODS(ctx context.Context, b []byte, firstSheet bool) Text {
+	r := odsReader{firstSheet: firstSheet, hidden: make(map[string]bool)}
+	scan(ctx, b, r.start, r.end, func(text string) {
+		if r.skip == 0 && r.paragraphs > 0 {
+			r.value.WriteString(text)
 		}
 	})
 	if bytes.Contains(b, []byte("<number:text-style")) { // may replace the text of cells
-		t.Loose = true
+		r.text.Loose = true
 	}
-	t.Text = out.String()
-	return t
+	r.text.Text = r.out.String()
+	return r.text
+}
+
+// An odsReader collects the cells that show of an OpenDocument spreadsheet.
+type odsReader struct {
+	firstSheet bool
+	text       Text
+	out        strings.Builder
+
+	hidden map[string]bool // styles of tables that do not show
+	style  string
+
+	depth, skip int // while skip > 0, elements are left out that are deeper than it
+
+	sheet         *sheet // nil outside a table that shows
+	tables        int
+	declared      int // columns
+	row, rows     int // the present row, and how often it repeats
+	column, cells int // likewise
+	kind          string
+	paragraphs    int
+	value         strings.Builder
+}
+
+func (r *odsReader) start(e element) {
+	r.depth++
+	if r.skip > 0 {
+		return
+	}
+	switch e.name {
+	case "style":
+		r.style = e.attr("name")
+	case "table-properties":
+		if e.attr("display") == "false" {
+			r.hidden[r.style] = true
+		}
+	case "annotation", "shapes", "frame", "custom-shape", "tracked-changes", "forms":
+		r.skip = r.depth
+	case "table":
+		r.startTable(e)
+	case "table-column":
+		n := e.number("number-columns-repeated", 1)
+		if r.sheet != nil && e.invisible() {
+			r.sheet.hiddenColumns = append(r.sheet.hiddenColumns, area{0, r.declared, 1 << 30, r.declared + n - 1})
+		}
+		r.declared += n
+	case "table-row":
+		r.rows, r.column = e.number("number-rows-repeated", 1), 0
+		if r.sheet != nil && e.invisible() {
+			r.sheet.hiddenRows[r.row] = true
+		}
+	case "table-cell", "covered-table-cell":
+		r.cells = e.number("number-columns-repeated", 1)
+		if r.kind = e.attr("value-type"); e.name != "table-cell" || e.attr("formula") != "" {
+			r.kind = "other"
+		}
+		r.value.Reset()
+	case "p":
+		r.paragraphs++
+	}
+}
+
+// invisible reports whether a row or column does not show.
+func (e element) invisible() bool {
+	v := e.attr("visibility")
+	return v != "" && v != "visible"
+}
+
+func (r *odsReader) startTable(e element) {
+	r.tables++
+	r.row, r.declared, r.sheet = 0, 0, nil
+	if r.hidden[e.attr("style-name")] || e.attr("print") == "false" || r.firstSheet && r.tables > 1 {
+		return
+	}
+	areas, ok := []area(nil), true
+	if ranges := e.attr("print-ranges"); ranges != "" {
+		areas, ok = parseAreas(ranges, " ")
+	}
+	if r.firstSheet {
+		areas = nil
+	}
+	if ok {
+		r.sheet = &sheet{areas: areas, hiddenRows: map[int]bool{}}
+	}
+}
+
+func (r *odsReader) end(name string) {
+	if r.depth--; r.skip > 0 {
+		if r.depth < r.skip {
+			r.skip = 0
+		}
+		return
+	}
+	switch name {
+	case "table":
+		if r.sheet != nil {
+			r.sheet.shown(&r.text, &r.out)
+		}
+		r.sheet = nil
+	case "table-row":
+		r.row += max(r.rows, 1)
+	case "table-cell", "covered-table-cell":
+		if r.sheet != nil {
+			switch r.kind {
+			case "string", "":
+				r.sheet.cells = append(r.sheet.cells, cell{r.row, r.column, r.value.String()})
+			case "float", "currency", "percentage", "date", "time":
+				r.sheet.numbers = append(r.sheet.numbers, cell{row: r.row, column: r.column})
+			}
+		}
+		r.column += max(r.cells, 1)
+	case "p":
+		r.paragraphs--
+	}
 }

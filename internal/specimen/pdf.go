@@ -2,17 +2,22 @@ package specimen
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed" // for lock.py
+	"encoding/gob"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // pdfSpecimen returns two pages: one that LibreOffice converted from the Word
@@ -93,7 +98,45 @@ func officeFilters() map[format.Format]string {
 	}
 }
 
+// lockOffice returns the Office documents under a password. They are kept for later runs of the
+// tests, because LibreOffice takes seconds to start.
 func lockOffice(password string) (map[format.Format][]byte, error) {
+	key, err := systest.Program("soffice")
+	if err != nil {
+		return nil, err
+	}
+	key += lockScript + password
+	sources := make(map[format.Format][]byte)
+	for _, f := range slices.Sorted(maps.Keys(officeFilters())) {
+		if sources[f], err = specimen(f); err != nil {
+			return nil, err
+		}
+		key += fmt.Sprintf(" %s %x", f, sha256.Sum256(sources[f]))
+	}
+	made, err := systest.Made("locked.gob", key, func(path string) error {
+		locked, err := lockAll(sources, password)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := gob.NewEncoder(&b).Encode(locked); err != nil {
+			return err
+		}
+		return os.WriteFile(path, b.Bytes(), 0o600)
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(made)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var locked map[format.Format][]byte
+	return locked, gob.NewDecoder(f).Decode(&locked)
+}
+
+func lockAll(sources map[format.Format][]byte, password string) (map[format.Format][]byte, error) {
 	dir, err := os.MkdirTemp("", "fileopstest-")
 	if err != nil {
 		return nil, err
@@ -101,12 +144,8 @@ func lockOffice(password string) (map[format.Format][]byte, error) {
 	defer os.RemoveAll(dir)
 	args := []string{"-c", lockScript, dir}
 	for f, filter := range officeFilters() {
-		src, err := specimen(f)
-		if err != nil {
-			return nil, err
-		}
 		in := filepath.Join(dir, "in."+string(f))
-		if err := os.WriteFile(in, src, 0o600); err != nil {
+		if err := os.WriteFile(in, sources[f], 0o600); err != nil {
 			return nil, err
 		}
 		args = append(args, in, filepath.Join(dir, "out."+string(f)), filter)

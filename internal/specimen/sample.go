@@ -28,6 +28,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/internal/tinypdf"
 )
 
@@ -309,7 +310,27 @@ func withFFmpeg(f format.Format) ([]byte, error) {
 
 // inDir writes files into a new directory, runs a command there and returns the
 // content of its output file. entries are the paths and contents of the files.
+// The output is kept for later runs of the tests.
 func inDir(entries [][2]string, out string, args ...string) ([]byte, error) {
+	program, err := systest.Program(args[0])
+	if err != nil {
+		return nil, err
+	}
+	made, err := systest.Made(filepath.Base(out), fmt.Sprintf("%s %q %q", program, args, entries), func(path string) error {
+		b, err := run(entries, out, args...)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, b, 0o600)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(made)
+}
+
+// run is inDir without keeping the output.
+func run(entries [][2]string, out string, args ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "fileopstest-")
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -55,7 +56,52 @@ func Build(path, target string, flags ...string) error {
 	if out, err := exec.Command("go", argv...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(argv, " "), err, out)
 	}
+	return DependOn(target)
+}
+
+// DependOn makes the result of a test depend on the sources of packages of this module that the test
+// does not import, such as those of a program that it builds. Without that, go test would take the
+// result from its cache after a change of the program.
+func DependOn(targets ...string) error {
+	const files = `{{with .Module}}{{if .Main}}{{.GoMod}}{{"\n"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\n"}}{{$.Dir}}/{{.}}{{end}}{{end}}{{end}}`
+	argv := append([]string{"list", "-deps", "-f", files}, targets...)
+	out, err := exec.Command("go", argv...).Output()
+	if err != nil {
+		return fmt.Errorf("go %s: %w", strings.Join(argv, " "), err)
+	}
+	observe(strings.Split(strings.TrimSpace(string(out)), "\n"))
 	return nil
+}
+
+// observe opens files and folders, because go test records what a test opens: these are the inputs
+// of its result. The record starts in [testing.M.Run]. Before that, observe continues in the
+// background until the file of the record is there.
+func observe(paths []string) {
+	record := flag.Lookup("test.testlogfile")
+	if record == nil || record.Value.String() == "" {
+		return
+	}
+	open := func() {
+		for _, path := range paths {
+			if f, err := os.Open(path); err == nil {
+				f.Close()
+			}
+		}
+	}
+	if _, err := os.Lstat(record.Value.String()); err == nil {
+		open()
+		return
+	}
+	go func() {
+		for {
+			time.Sleep(10 * time.Millisecond)
+			if _, err := os.Lstat(record.Value.String()); err == nil {
+				break
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // the record starts just after its file is made
+		open()
+	}()
 }
 
 // Tool builds a program of internal/tools, each of which is a module of its own so that this module
@@ -75,6 +121,7 @@ func Tool(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w: %s", name, err, &stderr)
 	}
+	observe([]string{cmd.Dir})
 	return strings.TrimSpace(string(path)), nil
 }
 

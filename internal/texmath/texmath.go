@@ -405,37 +405,11 @@ func (p *parser) delimiter() (string, error) {
 // command converts a command.
 func (p *parser) command(t string) (node, error) {
 	name := t[1:]
-	if s, ok := identifiers[name]; ok {
-		if unicode.IsUpper([]rune(s)[0]) && p.style == "" {
-			return node{xml: `<mi mathvariant="normal">` + s + "</mi>"}, nil
-		}
-		return node{xml: p.identifier(s)}, nil
-	}
-	if s, ok := operators[name]; ok {
-		return operator(s), nil
-	}
-	if s, ok := large[name]; ok {
-		n := operator(s)
-		n.limits = !strings.HasSuffix(name, "int")
+	if n, ok := p.symbol(name); ok {
 		return n, nil
 	}
-	if s, ok := functions[name]; ok {
-		return node{xml: element("mi", s), limits: withLimits[name], named: true}, nil
-	}
-	if width, ok := spaces[name]; ok {
-		return node{xml: `<mspace width="` + width + `"/>`}, nil
-	}
 	if s, ok := accents[name]; ok {
-		arg, err := p.arg()
-		tag, extra := "mover", ` accent="true"`
-		if strings.HasPrefix(name, "under") {
-			tag, extra = "munder", ` accentunder="true"`
-		}
-		stretchy := `<mo stretchy="false">`
-		if strings.HasPrefix(name, "wide") || strings.HasPrefix(name, "over") || strings.HasPrefix(name, "under") {
-			stretchy = `<mo stretchy="true">`
-		}
-		return node{xml: "<" + tag + extra + ">" + arg + stretchy + s + "</mo></" + tag + ">", under: strings.HasSuffix(name, "brace")}, err
+		return p.accent(name, s)
 	}
 	if style, ok := styles[name]; ok {
 		return p.styled(style)
@@ -445,37 +419,9 @@ func (p *parser) command(t string) (node, error) {
 	}
 	switch name {
 	case "frac", "dfrac", "tfrac", "cfrac", "binom", "dbinom", "tbinom", "overset", "stackrel", "underset":
-		a, err := p.arg()
-		if err != nil {
-			return node{}, err
-		}
-		b, err := p.arg()
-		switch {
-		case strings.HasSuffix(name, "binom"):
-			return fence("(", `<mfrac linethickness="0">`+a+b+"</mfrac>", ")"), err
-		case name == "underset":
-			return node{xml: element("munder", b+a)}, err
-		case name == "overset" || name == "stackrel":
-			return node{xml: element("mover", b+a)}, err
-		case name == "dfrac" || name == "cfrac":
-			return node{xml: `<mstyle displaystyle="true">` + element("mfrac", a+b) + "</mstyle>"}, err
-		}
-		return node{xml: element("mfrac", a+b)}, err
+		return p.fraction(name)
 	case "sqrt":
-		if p.peek() != "[" {
-			a, err := p.arg()
-			return node{xml: element("msqrt", a)}, err
-		}
-		p.next()
-		index, err := p.row("]")
-		if err != nil {
-			return node{}, err
-		}
-		if p.next() != "]" {
-			return node{}, p.fail("] is missing")
-		}
-		a, err := p.arg()
-		return node{xml: element("mroot", a+join(index))}, err
+		return p.root()
 	case "left":
 		return p.paired()
 	case "begin":
@@ -499,15 +445,7 @@ func (p *parser) command(t string) (node, error) {
 		d, err := p.delimiter()
 		return node{xml: `<mo stretchy="true" symmetric="true" minsize="` + size + `" maxsize="` + size + `">` + html.EscapeString(d) + "</mo>"}, err
 	case "not":
-		n, err := p.atom()
-		i := strings.LastIndex(n.xml, "</mo>")
-		if err == nil && (i < 0 || i+len("</mo>") != len(n.xml)) {
-			err = p.fail("\\not before something else than a relation")
-		}
-		if err != nil {
-			return node{}, err
-		}
-		return node{xml: n.xml[:i] + "\u0338" + n.xml[i:]}, nil
+		return p.negated()
 	case "bmod", "mod":
 		return node{xml: `<mo lspace="0.2em" rspace="0.2em">mod</mo>`}, nil
 	case "pmod":
@@ -531,6 +469,96 @@ func (p *parser) command(t string) (node, error) {
 		return node{}, err
 	}
 	return node{}, p.fail("unknown command %q", t)
+}
+
+// symbol returns a command without arguments that the tables list.
+func (p *parser) symbol(name string) (node, bool) {
+	if s, ok := identifiers[name]; ok {
+		if unicode.IsUpper([]rune(s)[0]) && p.style == "" {
+			return node{xml: `<mi mathvariant="normal">` + s + "</mi>"}, true
+		}
+		return node{xml: p.identifier(s)}, true
+	}
+	if s, ok := operators[name]; ok {
+		return operator(s), true
+	}
+	if s, ok := large[name]; ok {
+		n := operator(s)
+		n.limits = !strings.HasSuffix(name, "int")
+		return n, true
+	}
+	if s, ok := functions[name]; ok {
+		return node{xml: element("mi", s), limits: withLimits[name], named: true}, true
+	}
+	if width, ok := spaces[name]; ok {
+		return node{xml: `<mspace width="` + width + `"/>`}, true
+	}
+	return node{}, false
+}
+
+// accent puts the mark s over or under the argument.
+func (p *parser) accent(name, s string) (node, error) {
+	arg, err := p.arg()
+	tag, extra := "mover", ` accent="true"`
+	if strings.HasPrefix(name, "under") {
+		tag, extra = "munder", ` accentunder="true"`
+	}
+	stretchy := `<mo stretchy="false">`
+	if strings.HasPrefix(name, "wide") || strings.HasPrefix(name, "over") || strings.HasPrefix(name, "under") {
+		stretchy = `<mo stretchy="true">`
+	}
+	return node{xml: "<" + tag + extra + ">" + arg + stretchy + s + "</mo></" + tag + ">", under: strings.HasSuffix(name, "brace")}, err
+}
+
+// fraction reads the two arguments of a fraction, or of another pair that is set one above the other.
+func (p *parser) fraction(name string) (node, error) {
+	a, err := p.arg()
+	if err != nil {
+		return node{}, err
+	}
+	b, err := p.arg()
+	switch {
+	case strings.HasSuffix(name, "binom"):
+		return fence("(", `<mfrac linethickness="0">`+a+b+"</mfrac>", ")"), err
+	case name == "underset":
+		return node{xml: element("munder", b+a)}, err
+	case name == "overset" || name == "stackrel":
+		return node{xml: element("mover", b+a)}, err
+	case name == "dfrac" || name == "cfrac":
+		return node{xml: `<mstyle displaystyle="true">` + element("mfrac", a+b) + "</mstyle>"}, err
+	}
+	return node{xml: element("mfrac", a+b)}, err
+}
+
+// root reads the argument of a root, and its index if it has one.
+func (p *parser) root() (node, error) {
+	if p.peek() != "[" {
+		a, err := p.arg()
+		return node{xml: element("msqrt", a)}, err
+	}
+	p.next()
+	index, err := p.row("]")
+	if err != nil {
+		return node{}, err
+	}
+	if p.next() != "]" {
+		return node{}, p.fail("] is missing")
+	}
+	a, err := p.arg()
+	return node{xml: element("mroot", a+join(index))}, err
+}
+
+// negated strikes out the relation that follows.
+func (p *parser) negated() (node, error) {
+	n, err := p.atom()
+	i := strings.LastIndex(n.xml, "</mo>")
+	if err == nil && (i < 0 || i+len("</mo>") != len(n.xml)) {
+		err = p.fail("\\not before something else than a relation")
+	}
+	if err != nil {
+		return node{}, err
+	}
+	return node{xml: n.xml[:i] + "\u0338" + n.xml[i:]}, nil
 }
 
 // paired reads what follows \left.

@@ -498,7 +498,7 @@ export interface components {
          * @description See the list of errors.
          * @enum {string}
          */
-        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address" | "unauthorized" | "forbidden" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding" | "account_disabled";
+        ErrorName: "invalid_request" | "missing_part" | "part_order" | "part_etag" | "size_mismatch" | "unsupported_operation" | "url_scheme" | "url_credentials" | "url_address" | "unauthorized" | "forbidden" | "address_not_allowed" | "invalid_signature" | "url_expired" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_incomplete" | "expired" | "content_lost" | "too_large" | "unsupported_media_type" | "invalid_range" | "operation_failed" | "rate_limit_exceeded" | "quota_exceeded" | "queue_full" | "internal_error" | "unavailable" | "insufficient_storage" | "url_redirect" | "url_unreachable" | "url_status" | "url_timeout" | "url_incomplete" | "url_encoding" | "account_disabled";
         /** @description Limits of an account; 0 means no limit. */
         AccountLimits: {
             /**
@@ -730,6 +730,8 @@ export interface components {
             /** @description Permissions of the key; default: upload, operate, read. */
             scopes?: components["schemas"]["APIKeyScope"][];
             rate?: components["schemas"]["APIKeyRate"];
+            /** @description IP addresses and networks of clients that may use the key, such as `192.0.2.0/24`. Absent or empty: all. Other clients get 403 `address_not_allowed`. */
+            addresses?: string[];
         };
         APIKey: {
             /** @description ID of the key. */
@@ -748,6 +750,8 @@ export interface components {
             /** @description Permissions of the key. */
             scopes: components["schemas"]["APIKeyScope"][];
             rate?: components["schemas"]["APIKeyRate"];
+            /** @description IP addresses and networks of clients that may use the key; absent: all. */
+            addresses?: string[];
             /**
              * Format: date-time
              * @description When it was created.

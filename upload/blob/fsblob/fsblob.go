@@ -13,8 +13,8 @@
 //
 // # Durability
 //
-// An object is written to a temporary file, which is synced, renamed into place, and
-// then its directory is synced. So after any crash an object is complete or missing,
+// An object is written to a temporary file or a staging area, which is synced, renamed
+// into place, and then its directory is synced. So after any crash an object is complete or missing,
 // and acknowledged objects exist. On Linux, writes to staging areas of 256 MiB and more
 // bypass the page cache. All directories must be on one file system. Files have mode
 // 0600, directories 0700.
@@ -69,6 +69,9 @@ type Store struct {
 	// when it is empty.
 	dirs  sync.RWMutex
 	known map[string]bool // object directories that exist durably
+
+	syncs            sync.Mutex
+	syncing, waiting map[string]*dirSync // by directory: running now, and running next
 }
 
 // New returns the store in a directory, which it creates if necessary. [Store.Close]
@@ -103,6 +106,8 @@ func open(dir string, shared bool) (*Store, error) {
 		bufs:   sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }},
 		known:  make(map[string]bool),
 
+		syncing: make(map[string]*dirSync),
+		waiting: make(map[string]*dirSync),
 		aligned: sync.Pool{New: func() any { b := aligned(); return &b }},
 	}
 	if err := s.prepare(); err != nil {
@@ -325,7 +330,47 @@ func (s *Store) prune(dir string) {
 	}
 }
 
+// A dirSync is one sync of a directory. It serves all callers that arrive before it starts.
+type dirSync struct {
+	done chan struct{} // closed after err is set
+	err  error
+}
+
+// syncDir syncs a directory. Callers that arrive during a sync share the next one, so that many
+// small uploads at once cost fewer than one sync each.
 func (s *Store) syncDir(name string) error {
+	s.syncs.Lock()
+	d := s.waiting[name]
+	first, before := d == nil, s.syncing[name]
+	if first {
+		d = &dirSync{done: make(chan struct{})}
+		s.waiting[name] = d
+	}
+	s.syncs.Unlock()
+	if !first {
+		<-d.done
+		return d.err
+	}
+	if before != nil {
+		<-before.done
+	}
+	s.syncs.Lock()
+	delete(s.waiting, name)
+	s.syncing[name] = d
+	s.syncs.Unlock()
+	defer func() {
+		s.syncs.Lock()
+		if s.syncing[name] == d {
+			delete(s.syncing, name)
+		}
+		s.syncs.Unlock()
+		close(d.done)
+	}()
+	d.err = s.syncDirNow(name)
+	return d.err
+}
+
+func (s *Store) syncDirNow(name string) error {
 	d, err := s.root.Open(name)
 	if err != nil {
 		return err
@@ -555,7 +600,7 @@ func (s *Store) open(ctx context.Context, key string) (*object, error) {
 	dir, name := place(key)
 	f, err := s.root.Open(dir + "/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = s.openAgain(dir, name)
+		f, err = s.openAgain(dir, name, err)
 	}
 	if err != nil {
 		return nil, fail("open", key, err)
@@ -568,16 +613,17 @@ func (s *Store) open(ctx context.Context, key string) (*object, error) {
 	return &object{ctx: ctx, s: s, f: f, info: blob.Info{Key: key, Size: st.Size(), ModTime: st.ModTime()}}, nil
 }
 
-// openAgain opens a file that was not found a moment ago, and its result is final.
-// Opening the directory makes a network file system refresh its cache. A store without
-// its object directory is unavailable, not empty.
-func (s *Store) openAgain(dir, name string) (*os.File, error) {
+// openAgain opens a file that was not found a moment ago, with err, and its result is
+// final. Opening the directory makes a network file system refresh its cache. A store
+// without its object directory is unavailable, not empty.
+func (s *Store) openAgain(dir, name string, err error) (*os.File, error) {
+	var f *os.File
 	if s.shared {
 		if d, err := s.root.Open(dir); err == nil {
 			d.Close()
 		}
+		f, err = s.root.Open(dir + "/" + name)
 	}
-	f, err := s.root.Open(dir + "/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := s.present(); err != nil {
 			return nil, err

@@ -139,11 +139,14 @@ func (s *Store) commitStaged(ctx context.Context, id, key string, pieces []blob.
 		size += p.Size
 	}
 	if inPlace {
-		if err := s.join(ctx, area, size, area, pieces); err != nil {
+		changed, err := s.join(ctx, area, size, area, pieces)
+		if err != nil {
 			return err
 		}
-		if err := area.Sync(); err != nil {
-			return err
+		if changed || size == 0 { // otherwise WriteStaged has synced all of it
+			if err := area.Sync(); err != nil {
+				return err
+			}
 		}
 		if err := s.rename(name, key); err != nil {
 			return err
@@ -153,7 +156,7 @@ func (s *Store) commitStaged(ctx context.Context, id, key string, pieces []blob.
 		if err != nil {
 			return err
 		}
-		if err := s.join(ctx, t.File, size, area, pieces); err != nil {
+		if _, err := s.join(ctx, t.File, size, area, pieces); err != nil {
 			t.discard()
 			return err
 		}
@@ -171,28 +174,29 @@ func (s *Store) commitStaged(ctx context.Context, id, key string, pieces []blob.
 }
 
 // join copies pieces to their places in dst, unless they are there already, and sets
-// its size.
-func (s *Store) join(ctx context.Context, dst *os.File, size int64, area *os.File, pieces []blob.Piece) error {
+// its size. It reports whether it changed dst.
+func (s *Store) join(ctx context.Context, dst *os.File, size int64, area *os.File, pieces []blob.Piece) (changed bool, err error) {
 	var off int64
 	for _, p := range pieces {
-		var err error
 		switch {
 		case p.Size == 0:
 		case p.Key != "":
+			changed = true
 			_, err = s.appendObject(ctx, dst, off, p.Key, p.Size)
 		case dst != area:
+			changed = true
 			err = s.copyRange(ctx, dst, off, area, p.Off, p.Size)
 		}
 		if err != nil {
-			return err
+			return changed, err
 		}
 		off += p.Size
 	}
 	st, err := dst.Stat()
 	if err != nil || st.Size() == size {
-		return err
+		return changed, err
 	}
-	return dst.Truncate(size)
+	return true, dst.Truncate(size)
 }
 
 // AbortStaged implements blob.Stager.

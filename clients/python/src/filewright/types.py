@@ -1210,7 +1210,7 @@ class SupportedOperation(TypedDict):
     """Why it is not supported."""
 
 
-ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "url_scheme", "url_credentials", "url_address", "unauthorized", "forbidden", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage", "url_redirect", "url_unreachable", "url_status", "url_timeout", "url_incomplete", "url_encoding", "account_disabled"]
+ErrorName: TypeAlias = Literal["invalid_request", "missing_part", "part_order", "part_etag", "size_mismatch", "unsupported_operation", "url_scheme", "url_credentials", "url_address", "unauthorized", "forbidden", "address_not_allowed", "invalid_signature", "url_expired", "not_found", "method_not_allowed", "request_timeout", "conflict", "upload_incomplete", "expired", "content_lost", "too_large", "unsupported_media_type", "invalid_range", "operation_failed", "rate_limit_exceeded", "quota_exceeded", "queue_full", "internal_error", "unavailable", "insufficient_storage", "url_redirect", "url_unreachable", "url_status", "url_timeout", "url_incomplete", "url_encoding", "account_disabled"]
 
 
 class Dependency(TypedDict):

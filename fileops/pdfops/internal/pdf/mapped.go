@@ -3,6 +3,7 @@ package pdf
 import (
 	"bytes"
 	"context"
+	"crypto/aes"
 	"errors"
 	"io"
 	"slices"
@@ -333,21 +334,32 @@ func ended(b []byte) bool {
 }
 
 // markCut marks the streams of d, which was read from data, that do not end where their entry Length
-// says: pdfcpu may have cut them. In a decrypted document the entries say something else.
+// says: pdfcpu may have cut them.
 func (d *Document) markCut(data []byte) {
-	if d.Encrypted {
-		return
-	}
 	for nr, o := range d.Objects {
 		s, ok := o.(*types.StreamDict)
 		if !ok {
 			continue
 		}
-		end := int(s.StreamOffset) + d.Integer(s.Dict["Length"])
-		if s.StreamOffset <= 0 || end < int(s.StreamOffset) || end > len(data) || !ended(data[end:]) {
+		start := int(s.StreamOffset)
+		if start <= 0 || start > len(data) || !slices.ContainsFunc(d.lengths(s), func(n int) bool {
+			return n >= 0 && n <= len(data)-start && ended(data[start+n:])
+		}) {
 			d.skipped[nr] = true
 		}
 	}
+}
+
+// lengths returns the possible lengths of a stream in its file. pdfcpu replaces Length when it
+// decrypts a stream. AES makes content longer, by the initialization vector and padding, which some
+// programs leave out (ISO 32000-2, 7.6.3.1).
+func (d *Document) lengths(s *types.StreamDict) []int {
+	if !d.Encrypted {
+		return []int{d.Integer(s.Dict["Length"])}
+	}
+	n := len(s.Raw)
+	whole := (n + aes.BlockSize - 1) / aes.BlockSize * aes.BlockSize
+	return []int{n, aes.BlockSize + whole, aes.BlockSize + whole + aes.BlockSize}
 }
 
 // ParseMapped is [ParseComplete] for a mapped file. Long streams of the document are

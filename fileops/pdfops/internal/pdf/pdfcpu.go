@@ -210,7 +210,11 @@ func (s *Security) read(ctx context.Context, data, secret []byte) (*Document, er
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, update, password)
+	d, err := read(ctx, update, password)
+	if err == nil {
+		d.markCut(update)
+	}
+	return d, err
 }
 
 // ErrIncomplete reports that some objects of a document are missing.
@@ -223,7 +227,9 @@ func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, 
 	if err != nil {
 		return nil, err
 	}
-	d.markCut(data)
+	if !d.Encrypted {
+		d.markCut(data)
+	}
 	return d.complete(mostPages)
 }
 

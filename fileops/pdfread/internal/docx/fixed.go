@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
@@ -92,8 +93,11 @@ func (x *writer) box(b *model.Box) {
 		// Programs put the baseline at four fifths of a line of exact height.
 		p.T, p.H = first.Base-0.8*pitch, last.Base-first.Base+pitch+0.1*first.Size
 		slack := 0.1*b.W() + 6
-		if full {
+		switch w := textWidth(b); {
+		case full:
 			slack = 1
+		case w > 1.05*b.W(): // what wraps is below the box, and lost
+			slack += 1.1 * (w - b.W())
 		}
 		p.W += slack
 		switch {
@@ -106,6 +110,26 @@ func (x *writer) box(b *model.Box) {
 	x.anchor(p, nsShape, func() {
 		x.textBox(p, direction, func() { x.boxText(b, p, pitch, full, rtl) })
 	})
+}
+
+// textWidth estimates the width of the longest line of a box. It is more than that of the box if words
+// overlap each other, or if they run askew.
+func textWidth(b *model.Box) (most float64) {
+	const char, space = 0.6, 0.25 // of the size
+	for _, l := range b.Lines {
+		sum := 0.0
+		for i, w := range l.Words {
+			width := w.W()
+			if b.Turn == model.Askew {
+				width = char * w.Size * float64(utf8.RuneCountInString(w.Text()))
+			}
+			if sum += width; i > 0 && !w.Glued {
+				sum += space * w.Size
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
 }
 
 // textBox writes the shape of a text box. content writes its paragraphs.

@@ -95,7 +95,7 @@ func (x *Extractor) field(form, annot uint64, view geom.Matrix) *model.Field {
 		return f
 	}
 	f.Value = text("FPDFAnnot_GetFormFieldValue")
-	f.Undrawn = !in.HasKey(annot, "AP")
+	f.Undrawn = !in.HasKey(annot, "AP") || x.Doc.ViewerDraws()
 	if f.Kind == model.ChoiceField {
 		for i := range min(in.Int("FPDFAnnot_GetOptionCount", form, annot), maxOptions) {
 			if o := text("FPDFAnnot_GetOptionLabel", uint64(i)); o != "" && !slices.Contains(f.Options, o) {

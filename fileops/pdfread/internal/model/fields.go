@@ -25,7 +25,7 @@ type Field struct {
 	Checked  bool     // of a check box or radio button
 	Editable bool     // text other than the options is possible
 	ReadOnly bool
-	Undrawn  bool  // without an appearance: viewers draw the value
+	Undrawn  bool  // without a valid appearance: viewers draw the value
 	Mark     *Word // the character in a check box or radio button; nil if there is none
 }
 

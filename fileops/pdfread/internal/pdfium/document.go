@@ -1,6 +1,7 @@
 package pdfium
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -16,6 +17,8 @@ type Document struct {
 	form   uint64 // form fill environment, 0 without a form
 	fields uint64 // like form, see Fields
 	Pages  int
+
+	drawn drawing // of the values of form fields, see ViewerDraws
 
 	data   uint32 // address of the file
 	size   int
@@ -89,6 +92,33 @@ func (d *Document) Reopen() *Document {
 		return nil
 	}
 	return &again
+}
+
+// A drawing says who draws the values of form fields.
+type drawing byte
+
+const (
+	drawnUnknown drawing = iota
+	drawnByFile
+	drawnByViewer
+)
+
+// ViewerDraws reports whether the file asks viewers to draw the values of its form fields, even where
+// it has appearances (NeedAppearances; ISO 32000-2, table 224). An entry within an object stream is not
+// found.
+func (d *Document) ViewerDraws() bool {
+	if d.drawn == drawnUnknown {
+		const key = "/NeedAppearances"
+		d.drawn = drawnByFile
+		file := d.In.Bytes(d.data, d.size)
+		if i := bytes.LastIndex(file, []byte(key)); i >= 0 {
+			const white = " \t\r\n\f\x00"
+			if bytes.HasPrefix(bytes.TrimLeft(file[i+len(key):], white), []byte("true")) {
+				d.drawn = drawnByViewer
+			}
+		}
+	}
+	return d.drawn == drawnByViewer
 }
 
 // OpenForm enables the rendering of form fields, if there are any.
