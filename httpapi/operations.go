@@ -349,11 +349,11 @@ func clientName(r *http.Request) string {
 	}, strings.ToValidUTF8(name[:min(len(name), longest)], ""))
 }
 
-// clientAddress returns the address of the client of a request, or "" if the request did not come
+// clientAddress returns the address of the client of a request, for IPv6 its network, or "" if the request did not come
 // from the network.
 func (s *Service) clientAddress(r *http.Request) string {
-	if a := s.clientNetwork(r); a != unknownAddress {
-		return a
+	if _, ok := ClientAddr(r, s.cfg.TrustProxy); !ok {
+		return ""
 	}
-	return ""
+	return s.clientNetwork(r)
 }

@@ -130,9 +130,6 @@ func (g *guard) learn(credential uint64, valid bool) {
 	g.known[credential] = true
 }
 
-// unknownAddress is the key of all addresses that cannot be parsed.
-const unknownAddress = "unknown"
-
 // clientNetwork returns the client address of a request.
 func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r, s.cfg.TrustProxy) }
 
