@@ -139,7 +139,7 @@ func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r
 func ClientNetwork(r *http.Request, trustProxy bool) string {
 	addr, ok := ClientAddr(r, trustProxy)
 	if !ok {
-		return unknownAddress
+		return "unknown" // one bucket for all addresses that cannot be parsed
 	}
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

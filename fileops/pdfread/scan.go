@@ -71,7 +71,7 @@ func (e *Engine) newRecognition(ctx context.Context, job *fileops.Job) *recognit
 	}
 	r := &recognition{
 		with: e.recognizer, language: job.Params.Get(e.recognizer.Language().Name),
-		font: &model.Font{Name: "Times New Roman"}, slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		font: &model.Font{Name: "Times New Roman", Latin: "Times New Roman"}, slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r

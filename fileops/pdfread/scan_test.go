@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -178,6 +179,24 @@ func TestDocxOfScan(t *testing.T) {
 	docx := mustConvert(t, mixed, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, ""), pdfPage{content: lines("F1", 14, 72, 500, 20, "text")}))[0].b
 	if !strings.Contains(strings.Join(keys(unzip(t, docx)), " "), "word/media/") {
 		t.Error("a photograph is lost")
+	}
+}
+
+// Recognised lines have the width that they have in the picture, so none of them wraps in print.
+func TestDocxOfNarrowScan(t *testing.T) {
+	t.Parallel()
+	letter := []string{"THE RIVER RUNS PAST THE GARDEN AND THE OLD MARKET", "HALL WHERE THE WOMEN OF THE TOWN MEET AND WALK ON", "SUNDAYS IN THE RAIN WITH THEIR MOTHERS AND HORSES"}
+	e := newEngine(t, pdfread.Options{Recognizer: says(0, letter...)})
+	docx := mustConvert(t, e, fileops.Args{"convert_to": "docx"}, pages(letterPage(0, letter...)))[0].b
+	printed := write(t, "x.pdf", office(t, "in.docx", docx, "pdf"))
+	var lines []string
+	for l := range strings.Lines(tool(t, "pdftotext", "-layout", printed, "-")) {
+		if l = strings.TrimSpace(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	if !slices.Equal(lines, letter) {
+		t.Errorf("lines %q", lines)
 	}
 }
 
