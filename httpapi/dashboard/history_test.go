@@ -141,7 +141,7 @@ func TestOperationRequest(t *testing.T) {
 	}
 	s.finish(op.ID, status.Outcome{Results: []status.File{{Key: result, Name: "a.zip", Size: 2}}, Engine: "archiver 3", Node: "host/1", Log: []status.LogLine{{Time: time.Now(), Level: "warn", Text: "archive entries <left> out links=2"}}})
 	page := v.get("/dashboard/operations/op-1").text
-	for _, want := range []string{"<code>level</code>", "<dd>store</dd>", "build server", "req-7", "<dt>Client</dt><dd class=\"break\">&lt;b&gt;curl&lt;/b&gt;/8.5.0</dd>", "<dd class=\"break\">192.0.2.7</dd>", "archiver 3",
+	for _, want := range []string{"<code>level</code>", "<dd>store</dd>", "build server", "req-7", "<dt>Client</dt><dd class=\"break\" title=\"&lt;b&gt;curl&lt;/b&gt;/8.5.0\">&lt;b&gt;curl&lt;/b&gt;/8.5.0</dd>", "<dd class=\"break\">192.0.2.7</dd>", "archiver 3",
 		"submitted request=req-7 key=&#34;build server&#34; client=&lt;b&gt;curl&lt;/b&gt;/8.5.0 address=192.0.2.7", "started engine=&#34;archiver 3&#34;", "WARN  archive entries &lt;left&gt; out links=2", "completed results=1", "finished state=completed",
 		`data-copy="op-1"`, "Run again with changes", `action="/dashboard/operations/op-1/again"`} {
 		if !strings.Contains(page, want) {

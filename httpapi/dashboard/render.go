@@ -52,7 +52,7 @@ func loadPages(a *assets, viewOf func(status.File) view) (*pages, error) {
 	frame, err := template.New("frame").Funcs(template.FuncMap{
 		"asset": a.url, "icon": icon, "bytes": bytesText, "count": countText, "ago": ago, "stamp": stampText, "iso": iso,
 		"took": tookText, "ext": ext, "family": family, "percent": percent, "opTitle": opTitle, "actionName": actionName,
-		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape, "roleName": roleName, "auditName": auditName,
+		"short": short, "plural": plural, "stateText": stateText, "stateIcon": stateIcon, "initial": initial, "dict": dict, "viewOf": viewOf, "gone": gone, "scopesOf": scopesOf, "seg": url.PathEscape, "roleName": roleName, "auditName": auditName, "clientName": clientOf,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
 	if err != nil {
 		return nil, err

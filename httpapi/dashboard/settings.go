@@ -24,8 +24,18 @@ type sessionRow struct {
 }
 
 // Browser describes the browser of a session by its User-Agent.
-func (s sessionRow) Browser() string {
-	agent := s.Agent
+func (s sessionRow) Browser() string { return browserOf(s.Agent) }
+
+// clientOf describes the client of a request by its User-Agent: a browser in words, any other program
+// as it names itself.
+func clientOf(agent string) string {
+	if strings.HasPrefix(agent, "Mozilla/") {
+		return browserOf(agent)
+	}
+	return agent
+}
+
+func browserOf(agent string) string {
 	name := ""
 	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}} {
 		if strings.Contains(agent, b[0]) {

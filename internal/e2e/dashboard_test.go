@@ -224,7 +224,7 @@ func TestDashboard(t *testing.T) {
 	tab.Go(s.url + operation)
 	tab.Wait(`document.querySelector("#summary .badge.completed") && document.querySelector("#results a[data-preview=pdf]")`)
 	tab.Wait(`document.querySelector("#results .view > img")?.naturalWidth > 100`) // the first page of the PDF
-	if text := tab.Text("#summary"); !strings.Contains(text, "Mozilla") || !strings.Contains(text, "127.0.0.1") {
+	if text := tab.Text("#summary"); !strings.Contains(text, "Chrome on Linux") || !strings.Contains(text, "127.0.0.1") {
 		t.Errorf("the client of the operation: %s", text)
 	}
 	tab.Click("#log-title")
