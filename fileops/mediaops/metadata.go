@@ -130,12 +130,15 @@ func (e *Engine) metadata(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(m.streams, func(s stream) bool { return s.Type == "video" && !s.cover() && !s.sized() }) {
+		return fileops.Fail(fileops.ErrCorruptInput, nil, "the file is damaged: no picture of its video could be decoded")
+	}
 	kept := slices.DeleteFunc(slices.Clone(m.streams), func(s stream) bool {
 		switch s.Type {
 		case "audio", "subtitle":
 			return s.Codec == "" || s.Codec == "unknown"
 		case "video":
-			return s.cover() && (edit.cover || !t.holdsCover())
+			return s.cover() && (edit.cover || !t.holdsCover() || !s.sized())
 		case "attachment":
 			return t.muxer != "matroska"
 		}

@@ -108,6 +108,36 @@ func TestMetadata(t *testing.T) {
 }
 
 // ffmpeg copies the ID3v1 tag of a file that has an ID3v2 tag as sound. No old value may stay.
+
+// Pictures without a size cannot be written: a cover is left out with a warning, and a video is damaged.
+func TestMetadataOfPicturesWithoutSize(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	title := fileops.Args{"set": map[string]any{"title": "New"}}
+	// broken returns a file whose JPEG pictures start with zeros, and whose headers have no size of a picture.
+	broken := func(name string, a []string) *fileops.File {
+		b := systest.ReadFile(t, onDisk(t, makeFile(t, name, a...)))
+		for i := bytes.Index(b, []byte{0xff, 0xd8, 0xff}); i >= 0; i = bytes.Index(b, []byte{0xff, 0xd8, 0xff}) {
+			clear(b[i : i+650])
+		}
+		for _, size := range [][]byte{{0, 160, 0, 120, 0, 72}, {0, 160, 0, 0, 0, 120, 0, 0}} { // of the codec, of the track
+			b = bytes.ReplaceAll(b, size, make([]byte, len(size)))
+		}
+		return fileops.Bytes(name, b)
+	}
+	song := broken("song.m4a", args(tone(1, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a aac -c:v mjpeg -disposition:v attached_pic"))
+	if p := probe(t, must(t, e.Metadata(), title, song)); p.Format.Tags["title"] != "New" || len(p.codecs("audio")) != 1 {
+		t.Errorf("the result is %+v", p)
+	}
+	if text := warned(t, e.Metadata(), title, song); !strings.Contains(text, "cover picture") {
+		t.Errorf("warnings %q", text)
+	}
+	video := broken("video.mov", args(picture("160x120", 10, 1), tone(1, 44100), "-c:v mjpeg -c:a aac"))
+	if _, err := run(t, e.Metadata(), title, video); !errors.Is(err, fileops.ErrCorruptInput) {
+		t.Errorf("a video without pictures: %v", err)
+	}
+}
+
 func TestMetadataOldTag(t *testing.T) {
 	t.Parallel()
 	e := engine(t)

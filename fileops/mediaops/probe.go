@@ -80,6 +80,10 @@ type stream struct {
 // cover reports whether s is a cover picture of sound, not a video.
 func (s stream) cover() bool { return s.Disposition["attached_pic"] != 0 }
 
+// sized reports whether the size of the picture is known. If not, none of it could be decoded, and
+// ffmpeg cannot write it.
+func (s stream) sized() bool { return s.Width > 0 && s.Height > 0 }
+
 func (s stream) seconds() float64 { return number(s.DurationText) }
 
 // length returns the seconds of s, 0 if unknown.
@@ -417,7 +421,7 @@ func (m *media) of(kind string, ok func(stream) bool) []stream {
 // pictures.
 func (m *media) videos() []stream {
 	v := m.of("video", func(s stream) bool {
-		return !s.cover() && s.Codec != "" && s.Codec != "unknown" && s.Width > 0 && s.Height > 0
+		return !s.cover() && s.Codec != "" && s.Codec != "unknown" && s.sized()
 	})
 	sortDefault(v)
 	return v
