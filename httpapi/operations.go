@@ -352,8 +352,9 @@ func clientName(r *http.Request) string {
 // clientAddress returns the address of the client of a request, for IPv6 its network, or "" if the request did not come
 // from the network.
 func (s *Service) clientAddress(r *http.Request) string {
-	if _, ok := ClientAddr(r, s.cfg.TrustProxy); !ok {
+	addr, ok := ClientAddr(r, s.cfg.TrustProxy)
+	if !ok {
 		return ""
 	}
-	return s.clientNetwork(r)
+	return networkOf(addr)
 }

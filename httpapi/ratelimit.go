@@ -141,6 +141,11 @@ func ClientNetwork(r *http.Request, trustProxy bool) string {
 	if !ok {
 		return "unknown" // one bucket for all addresses that cannot be parsed
 	}
+	return networkOf(addr)
+}
+
+// networkOf returns an address, for IPv6 that of its /64 network.
+func networkOf(addr netip.Addr) string {
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {
 			addr = p.Addr()

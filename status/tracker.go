@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/backoff"
+	"github.com/filewright/filewright/internal/lastrun"
 	"github.com/filewright/filewright/internal/steady"
 	"github.com/filewright/filewright/trace"
 )
@@ -149,7 +150,7 @@ type Tracker struct {
 	rescued atomic.Int64
 	running atomic.Bool
 	cancels sync.Mutex // serialises Cancel, so that OnFinal is called once
-	swept   atomic.Pointer[sweepResult]
+	swept   lastrun.Record
 
 	mu   sync.Mutex
 	base context.Context             // parent of the attempts' contexts; set by Run
@@ -924,25 +925,13 @@ func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
 		n, err2 := t.cfg.Store.DeleteFinished(ctx, now.Add(-t.cfg.Retention))
 		deleted, err = n, errors.Join(err, err2)
 	}
-	t.swept.Store(&sweepResult{time.Now(), deleted, err})
+	t.swept.Set(deleted, err)
 	return expired, deleted, err
-}
-
-// A sweepResult is the result of one sweep.
-type sweepResult struct {
-	at      time.Time
-	deleted int
-	err     error
 }
 
 // LastSweep returns when the last [Tracker.Sweep] of this process ended, and its results. The time is
 // zero if none has ended.
-func (t *Tracker) LastSweep() (at time.Time, deleted int, err error) {
-	if r := t.swept.Load(); r != nil {
-		return r.at, r.deleted, r.err
-	}
-	return time.Time{}, 0, nil
-}
+func (t *Tracker) LastSweep() (at time.Time, deleted int, err error) { return t.swept.Last() }
 
 // expire fails the items that have been queued since before the given time.
 func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err error) {

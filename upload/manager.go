@@ -52,6 +52,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/filewright/filewright/internal/lastrun"
 	"github.com/filewright/filewright/internal/steady"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -150,9 +151,9 @@ type Manager struct {
 	orphansNext time.Time // when Sweep next searches for orphans
 	leftBehind  time.Time // older content without a record was left behind by earlier processes; zero: unknown
 
-	swept   atomic.Pointer[sweepResult] // nil: no sweep has ended
-	refused atomic.Int64                // see SweepRefused
-	orphans atomic.Int64                // see OrphansRemoved
+	swept   lastrun.Record
+	refused atomic.Int64 // see SweepRefused
+	orphans atomic.Int64 // see OrphansRemoved
 }
 
 // NewManager returns a Manager that keeps content in b.

@@ -45,25 +45,13 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	if removed > 0 || err != nil {
 		m.log.Info("expired files removed", "count", removed, "err", err)
 	}
-	m.swept.Store(&sweepResult{time.Now(), removed, err})
+	m.swept.Set(removed, err)
 	return removed, err
-}
-
-// A sweepResult is the result of one sweep.
-type sweepResult struct {
-	at      time.Time
-	removed int
-	err     error
 }
 
 // LastSweep returns when the last [Manager.Sweep] of this process ended, and its results. The time is
 // zero if none has ended.
-func (m *Manager) LastSweep() (at time.Time, removed int, err error) {
-	if r := m.swept.Load(); r != nil {
-		return r.at, r.removed, r.err
-	}
-	return time.Time{}, 0, nil
-}
+func (m *Manager) LastSweep() (at time.Time, removed int, err error) { return m.swept.Last() }
 
 // SweepOverdue returns how long the file or session that expired first has waited for a
 // sweep. It is 0 if none waits.

@@ -9,52 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/benchmarks/internal/service"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/sqlstore"
-	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// newService starts the HTTP service with all data on disk.
+// newService starts the HTTP service for everybody, with all data on disk.
 func newService(ctx context.Context, dir string) (url string, stop func() error, err error) {
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
-	if err != nil {
-		return "", nil, err
-	}
-	blobs, err := fsblob.New(filepath.Join(dir, "blobs"))
-	if err != nil {
-		return "", nil, errors.Join(err, db.Close())
-	}
-	svc, err := httpapi.New(httpapi.Config{
-		Actions: []fileops.Action{archiveops.Zip()}, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
-		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir,
-	})
-	if err != nil {
-		return "", nil, errors.Join(err, blobs.Close(), db.Close())
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, errors.Join(err, blobs.Close(), db.Close())
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- svc.Run(ctx) }()
-	server := &http.Server{Handler: svc}
-	go server.Serve(l)
-	return "http://" + l.Addr().String(), func() error {
-		cancel()
-		err := <-done
-		return errors.Join(err, server.Close(), blobs.Close(), db.Close())
-	}, nil
+	return service.Start(ctx, dir, func(*sqlstore.DB) (httpapi.Authenticator, error) { return httpapi.AllowAll(), nil })
 }
 
 // An uploader uploads size bytes to a service in a worker.

@@ -9,11 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,50 +18,21 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/benchmarks/internal/proc"
-	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/benchmarks/internal/service"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
-	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
 // serve starts the service with all data in dir. The fragment of the URL is an API key.
 func serve(ctx context.Context, dir string) (address string, stop func() error, err error) {
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
-	if err != nil {
-		return "", nil, err
-	}
-	blobs, err := fsblob.New(filepath.Join(dir, "blobs"))
-	if err != nil {
-		return "", nil, errors.Join(err, db.Close())
-	}
-	closeAll := func() error { return errors.Join(blobs.Close(), db.Close()) }
-	keys := auth.NewKeys(db.Keys(), nil)
-	key, _, err := keys.Create(ctx, auth.NewKey{Name: "growth", Rate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}})
-	if err != nil {
-		return "", nil, errors.Join(err, closeAll())
-	}
-	svc, err := httpapi.New(httpapi.Config{
-		Actions: []fileops.Action{archiveops.Zip()}, Auth: keys, Log: slog.New(slog.DiscardHandler),
-		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir,
+	var key string
+	address, stop, err = service.Start(ctx, dir, func(db *sqlstore.DB) (_ httpapi.Authenticator, err error) {
+		keys := auth.NewKeys(db.Keys(), nil)
+		key, _, err = keys.Create(ctx, auth.NewKey{Name: "growth", Rate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}})
+		return keys, err
 	})
-	if err != nil {
-		return "", nil, errors.Join(err, closeAll())
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, errors.Join(err, closeAll())
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- svc.Run(ctx) }()
-	server := &http.Server{Handler: svc}
-	go server.Serve(l)
-	return "http://" + l.Addr().String() + "#" + key, func() error {
-		cancel()
-		return errors.Join(<-done, server.Close(), closeAll())
-	}, nil
+	return address + "#" + key, stop, err
 }
 
 // A client sends requests to the service, one after the other.

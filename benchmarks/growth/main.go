@@ -1,7 +1,7 @@
 //go:build linux
 
-// Program growth measures how processor time and memory grow with the size of the work, for every
-// kind of action and for the service, and writes a page with tables and plots:
+// Growth measures how processor time and memory grow with the size of the work, for each kind of
+// action and for the service. It writes a page with tables and plots:
 //
 //	go run ./benchmarks/growth -o docs/growth.md -images docs/images
 //

@@ -118,14 +118,14 @@ type AuditStore interface {
 	DeleteBefore(ctx context.Context, t time.Time, limit int) (int, error)
 }
 
-// AuditURL returns the host of a URL, as the name of a webhook in the audit log. The rest of the URL may
-// contain secrets.
-func AuditURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
+// AuditWebhook returns an entry for a webhook of an account. Its name is the host of its URL: the rest
+// of the URL may contain secrets.
+func AuditWebhook(action, account, id, address string) AuditEntry {
+	e := AuditEntry{Account: account, Action: action, Object: id}
+	if u, err := url.Parse(address); err == nil {
+		e.Name = u.Host
 	}
-	return u.Host
+	return e
 }
 
 type auditKey struct{}

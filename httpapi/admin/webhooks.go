@@ -137,17 +137,13 @@ func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *account
 	return list, nil
 }
 
-func webhookEntry(action string, e *webhook.Endpoint) account.AuditEntry {
-	return account.AuditEntry{Account: e.Account, Action: action, Object: e.ID, Name: account.AuditURL(e.URL)}
-}
-
 // changeWebhook records a change of the webhook in the path of a request.
 func (a *api) changeWebhook(r *http.Request, acct *account.Account, action string, change func(context.Context) error) error {
 	e, err := a.cfg.Webhooks.Get(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return err
 	}
-	return a.cfg.Accounts.Audit(r.Context(), webhookEntry(action, e), change)
+	return a.cfg.Accounts.Audit(r.Context(), account.AuditWebhook(action, e.Account, e.ID, e.URL), change)
 }
 
 // createWebhook answers POST …/webhooks.
@@ -164,7 +160,7 @@ func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *accoun
 	if err != nil {
 		return nil, refused(err)
 	}
-	if err := a.cfg.Accounts.Audit(r.Context(), webhookEntry(account.AuditWebhookCreate, e), nil); err != nil {
+	if err := a.cfg.Accounts.Audit(r.Context(), account.AuditWebhook(account.AuditWebhookCreate, e.Account, e.ID, e.URL), nil); err != nil {
 		return nil, err
 	}
 	body := describeWebhook(e)

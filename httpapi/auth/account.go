@@ -40,7 +40,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -50,6 +49,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/internal/gcra"
+	"github.com/filewright/filewright/internal/lastrun"
 )
 
 // Config configures [Accounts]. The four stores are required; *sqlstore.DB provides all of them.
@@ -109,7 +109,7 @@ type Accounts struct {
 	passkeys *passkeys // nil: there are no passkeys
 	hashing  hashing
 	refusals *gcra.Buckets // that are recorded
-	swept    atomic.Pointer[sweepResult]
+	swept    lastrun.Record
 }
 
 // New returns an [Accounts] for the stores in c.
@@ -517,8 +517,7 @@ func (a *Accounts) renew(ctx context.Context, id, old, password string) {
 
 // start is begin for a login, which it records.
 func (a *Accounts) start(ctx context.Context, acct *account.Account, hash, method string, from Client) (token string, err error) {
-	now := time.Now()
-	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
+	if err := a.dropSessions(ctx); err != nil {
 		return "", err
 	}
 	err = a.login(ctx, acct, method, from, func(ctx context.Context) (err error) {
@@ -530,11 +529,16 @@ func (a *Accounts) start(ctx context.Context, acct *account.Account, hash, metho
 
 // begin starts a session of an account with the given password hash.
 func (a *Accounts) begin(ctx context.Context, id, hash, method string, from Client) (token string, err error) {
-	now := time.Now()
-	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
+	if err := a.dropSessions(ctx); err != nil {
 		return "", err
 	}
 	return a.create(ctx, id, hash, method, from)
+}
+
+// dropSessions removes the sessions that have ended.
+func (a *Accounts) dropSessions(ctx context.Context) error {
+	now := time.Now()
+	return a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime))
 }
 
 func (a *Accounts) create(ctx context.Context, id, hash, method string, from Client) (token string, err error) {

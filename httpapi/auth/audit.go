@@ -151,7 +151,7 @@ func (a *Accounts) SweepAudit(ctx context.Context, keep time.Duration) {
 		if err != nil && ctx.Err() == nil {
 			a.cfg.Log.Error("cannot delete old audit entries", "err", err)
 		}
-		a.swept.Store(&sweepResult{time.Now(), removed, err})
+		a.swept.Set(removed, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -171,20 +171,8 @@ func (a *Accounts) deleteAudit(ctx context.Context, before time.Time) (removed i
 	}
 }
 
-// A sweepResult is the result of one removal of old audit entries.
-type sweepResult struct {
-	at      time.Time
-	removed int
-	err     error
-}
-
 // LastSweep returns when [Accounts.SweepAudit] of this process last removed old entries, and the
 // result. The time is zero if it has not yet.
-func (a *Accounts) LastSweep() (at time.Time, removed int, err error) {
-	if r := a.swept.Load(); r != nil {
-		return r.at, r.removed, r.err
-	}
-	return time.Time{}, 0, nil
-}
+func (a *Accounts) LastSweep() (at time.Time, removed int, err error) { return a.swept.Last() }
 
 var _ httpapi.Auditor = (*Accounts)(nil)

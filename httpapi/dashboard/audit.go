@@ -100,20 +100,8 @@ func readAudit(v *visit) (f auditForm, q account.AuditQuery) {
 	default:
 		q.Account = f.Account
 	}
-	q.From, f.From = utcDay(f.From)
-	if q.To, f.To = utcDay(f.To); !q.To.IsZero() {
-		q.To = q.To.AddDate(0, 0, 1)
-	}
+	q.From, q.To = days(&f.From, &f.To)
 	return f, q
-}
-
-// utcDay parses a day such as 2026-01-31. For another text it returns zero values.
-func utcDay(text string) (time.Time, string) {
-	t, err := time.Parse(time.DateOnly, text)
-	if err != nil {
-		return time.Time{}, ""
-	}
-	return t, text
 }
 
 // query returns the address of the filters, with further pairs of names and values.
@@ -250,47 +238,27 @@ func (d *Dashboard) exportAudit(v *visit) error {
 	if err != nil {
 		return err
 	}
-	h := v.w.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="audit.csv"`)
-	if err := d.writeAudit(v, csv.NewWriter(v.w), q, found); err != nil && v.r.Context().Err() == nil {
-		panic(http.ErrAbortHandler) // so that the client does not take the file for complete
-	}
-	return nil
+	return sendCSV(v, "audit.csv", func(w *csv.Writer) error { return d.writeAudit(v, w, q, found) })
 }
 
-// writeAudit writes the entries that q selects as CSV, starting with its first page. Each page has
-// exportPause to reach the client.
+// writeAudit writes the entries that q selects as CSV, starting with its first page.
 func (d *Dashboard) writeAudit(v *visit, w *csv.Writer, q account.AuditQuery, found account.AuditPage) error {
-	rc := http.NewResponseController(v.w)
-	defer rc.SetWriteDeadline(time.Time{})
-	if err := w.Write([]string{"time", "actor", "login", "key", "address", "action", "outcome", "object", "name", "detail", "account"}); err != nil {
-		return err
-	}
-	for {
-		rc.SetWriteDeadline(time.Now().Add(exportPause))
+	head := []string{"time", "actor", "login", "key", "address", "action", "outcome", "object", "name", "detail", "account"}
+	read := true // found is the next page
+	return writePages(v, w, head, func() (records [][]string, more bool, err error) {
+		if !read {
+			if found, err = d.cfg.Accounts.AuditEntries(v.r.Context(), q); err != nil {
+				return nil, false, err
+			}
+		}
 		for _, e := range found.Entries {
 			outcome := "done"
 			if e.Refused {
 				outcome = "refused"
 			}
-			record := []string{e.Time.UTC().Format(time.RFC3339), actorName(e.Actor), e.Actor.Login, e.Actor.Key, e.Actor.Address, e.Action, outcome, e.Object, e.Name, e.Detail, e.Account}
-			for i := range record {
-				record[i] = cell(record[i])
-			}
-			if err := w.Write(record); err != nil {
-				return err
-			}
+			records = append(records, []string{e.Time.UTC().Format(time.RFC3339), actorName(e.Actor), e.Actor.Login, e.Actor.Key, e.Actor.Address, e.Action, outcome, e.Object, e.Name, e.Detail, e.Account})
 		}
-		w.Flush()
-		if w.Error() != nil || found.Next == "" {
-			return w.Error()
-		}
-		rc.Flush()
-		q.After = found.Next
-		var err error
-		if found, err = d.cfg.Accounts.AuditEntries(v.r.Context(), q); err != nil {
-			return err
-		}
-	}
+		q.After, read = found.Next, false
+		return records, found.Next != "", nil
+	})
 }

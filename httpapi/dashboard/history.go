@@ -123,6 +123,13 @@ func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
 	at := slices.IndexFunc(sorts, func(s sorting) bool { return s.Value == f.Sort })
 	at = max(0, at)
 	f.Sort, q.Order, q.Oldest = sorts[at].Value, sorts[at].order, sorts[at].ascending
+	q.From, q.To = days(&f.From, &f.To)
+	return f, q
+}
+
+// days returns the time from the start of the first day to the end of the last one, of days such as
+// 2026-01-31. It empties another text and returns a zero time for it.
+func days(first, last *string) (from, to time.Time) {
 	day := func(text *string) time.Time {
 		t, err := time.Parse(time.DateOnly, *text)
 		if err != nil {
@@ -131,11 +138,11 @@ func readHistory(v *visit) (f historyForm, q status.HistoryQuery) {
 		}
 		return t
 	}
-	q.From = day(&f.From)
-	if q.To = day(&f.To); !q.To.IsZero() {
-		q.To = q.To.AddDate(0, 0, 1)
+	from = day(first)
+	if to = day(last); !to.IsZero() {
+		to = to.AddDate(0, 0, 1)
 	}
-	return f, q
+	return from, to
 }
 
 // query returns the address of the filters, with further pairs of names and values.
@@ -275,34 +282,60 @@ func (d *Dashboard) exportOperations(v *visit) error {
 	if err != nil {
 		return err
 	}
+	return sendCSV(v, "operations.csv", func(w *csv.Writer) error { return d.writeOperations(v, w, q, page, f.Account != "") })
+}
+
+// sendCSV answers with a file that write writes.
+func sendCSV(v *visit, name string, write func(*csv.Writer) error) error {
 	h := v.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="operations.csv"`)
-	if err := d.writeOperations(v, csv.NewWriter(v.w), q, page, f.Account != ""); err != nil && v.r.Context().Err() == nil {
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	if err := write(csv.NewWriter(v.w)); err != nil && v.r.Context().Err() == nil {
 		panic(http.ErrAbortHandler) // so that the client does not take the file for complete
 	}
 	return nil
 }
 
-// writeOperations writes the operations that q selects as CSV, beginning with its first page. Each page
-// has exportPause to reach the client.
+// writeOperations writes the operations that q selects as CSV, beginning with its first page.
 func (d *Dashboard) writeOperations(v *visit, w *csv.Writer, q status.HistoryQuery, page status.HistoryPage, accounts bool) error {
-	rc := http.NewResponseController(v.w)
-	defer rc.SetWriteDeadline(time.Time{})
 	head := []string{"id", "created", "finished", "seconds", "state", "action", "key", "files", "failed", "bytes", "names", "errors", "warnings"}
 	if accounts {
 		head = append(head, "account")
 	}
-	if err := w.Write(head); err != nil {
-		return err
-	}
-	for {
-		rc.SetWriteDeadline(time.Now().Add(exportPause))
+	read := true // page is the next one
+	return writePages(v, w, head, func() (records [][]string, more bool, err error) {
+		if !read {
+			if page, err = d.cfg.Service.Operations().History(v.r.Context(), q); err != nil {
+				return nil, false, err
+			}
+		}
 		for _, op := range page.Operations {
 			record := exportRecord(op, op.Owner == v.owner())
 			if accounts {
 				record = append(record, op.Owner)
 			}
+			records = append(records, record)
+		}
+		q.After, read = page.Next, false
+		return records, page.Next != "", nil
+	})
+}
+
+// writePages writes CSV page by page. next returns the records of the next page, and whether more
+// follow. Each page has exportPause to reach the client.
+func writePages(v *visit, w *csv.Writer, head []string, next func() (records [][]string, more bool, err error)) error {
+	rc := http.NewResponseController(v.w)
+	defer rc.SetWriteDeadline(time.Time{})
+	if err := w.Write(head); err != nil {
+		return err
+	}
+	for {
+		records, more, err := next()
+		if err != nil {
+			return err
+		}
+		rc.SetWriteDeadline(time.Now().Add(exportPause))
+		for _, record := range records {
 			for i := range record {
 				record[i] = cell(record[i])
 			}
@@ -311,15 +344,10 @@ func (d *Dashboard) writeOperations(v *visit, w *csv.Writer, q status.HistoryQue
 			}
 		}
 		w.Flush()
-		if w.Error() != nil || page.Next == "" {
+		if w.Error() != nil || !more {
 			return w.Error()
 		}
 		rc.Flush()
-		q.After = page.Next
-		var err error
-		if page, err = d.cfg.Service.Operations().History(v.r.Context(), q); err != nil {
-			return err
-		}
 	}
 }
 

@@ -188,7 +188,7 @@ func (d *Dashboard) createWebhook(v *visit) error {
 		}
 		return d.showWebhooks(v, http.StatusUnprocessableEntity, webhooksPage{Form: f, Open: true})
 	}
-	if err := d.record(v, webhookEntry(account.AuditWebhookCreate, hook), nil); err != nil {
+	if err := d.record(v, account.AuditWebhook(account.AuditWebhookCreate, hook.Account, hook.ID, hook.URL), nil); err != nil {
 		return err
 	}
 	return d.showWebhook(v, http.StatusOK, hook.ID, webhookPage{Secret: secret, Fresh: true})
@@ -355,17 +355,13 @@ func (d *Dashboard) delivery(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "delivery", Title: "Delivery of " + one.Type, Nav: "webhooks", Body: b})
 }
 
-func webhookEntry(action string, e *webhook.Endpoint) account.AuditEntry {
-	return account.AuditEntry{Account: e.Account, Action: action, Object: e.ID, Name: account.AuditURL(e.URL)}
-}
-
 // changeWebhook records a change of the webhook in the path of a request.
 func (d *Dashboard) changeWebhook(v *visit, action, detail string, change func(context.Context) error) error {
 	hook, err := d.cfg.Webhooks.Get(v.r.Context(), v.owner(), v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	e := webhookEntry(action, hook)
+	e := account.AuditWebhook(action, hook.Account, hook.ID, hook.URL)
 	e.Detail = detail
 	return d.record(v, e, change)
 }

@@ -43,7 +43,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	s := &sender{w: w, base: base, freed: make(chan struct{}, 1), endpoints: make(map[string]int), accounts: make(map[string]int)}
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() {
-		sweep(ctx, w.store, w.cfg.Retention, w.cfg.Log, func(n int, err error) { w.swept.Store(&sweepResult{time.Now(), n, err}) })
+		sweep(ctx, w.store, w.cfg.Retention, w.cfg.Log, w.swept.Set)
 	})
 	s.run(ctx)
 	timer := time.AfterFunc(grace, stop)

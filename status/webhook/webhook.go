@@ -40,6 +40,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/internal/backoff"
+	"github.com/filewright/filewright/internal/lastrun"
 	"github.com/filewright/filewright/internal/netguard"
 	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
@@ -140,24 +141,12 @@ type Webhooks struct {
 	client  http.RoundTripper
 	running atomic.Bool
 	counts  [outcomes]atomic.Int64
-	swept   atomic.Pointer[sweepResult]
-}
-
-// A sweepResult is the result of one removal of old deliveries.
-type sweepResult struct {
-	at      time.Time
-	removed int
-	err     error
+	swept   lastrun.Record
 }
 
 // LastSweep returns when Run last removed old deliveries, and the result. The time is zero if it has
 // not yet.
-func (w *Webhooks) LastSweep() (at time.Time, removed int, err error) {
-	if r := w.swept.Load(); r != nil {
-		return r.at, r.removed, r.err
-	}
-	return time.Time{}, 0, nil
-}
+func (w *Webhooks) LastSweep() (at time.Time, removed int, err error) { return w.swept.Last() }
 
 // New checks cfg. It starts nothing.
 func New(cfg Config) (*Webhooks, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/objectfile"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/trace"
 	"github.com/filewright/filewright/upload"
@@ -403,7 +403,7 @@ func (s *source) open(ctx context.Context, key, what string) (*fileops.File, err
 		return nil, err
 	}
 	s.objects = append(s.objects, obj)
-	return s.dir.file(rec.Name, obj)
+	return objectfile.File(rec.Name, obj, s.dir.create)
 }
 
 func (s *source) close() {
@@ -422,21 +422,13 @@ func (w *Worker) discard(ctx context.Context, files []status.File) {
 	}
 }
 
-// A spoolDir copies objects that are neither local files nor in memory to local files.
+// A spoolDir has copies of objects that are neither local files nor in memory.
 type spoolDir struct {
 	parent, path string
 	n            int
 }
 
-func (d *spoolDir) file(name string, obj blob.Object) (*fileops.File, error) {
-	if l, ok := obj.(blob.LocalObject); ok {
-		if path := l.LocalPath(); path != "" {
-			return fileops.Path(path).Named(name), nil
-		}
-	}
-	if m, ok := obj.(blob.MemoryObject); ok {
-		return fileops.Bytes(name, m.Bytes()), nil
-	}
+func (d *spoolDir) create() (*os.File, error) {
 	if d.path == "" {
 		p, err := os.MkdirTemp(d.parent, "spool-")
 		if err != nil {
@@ -445,13 +437,7 @@ func (d *spoolDir) file(name string, obj blob.Object) (*fileops.File, error) {
 		d.path = p
 	}
 	d.n++
-	path := filepath.Join(d.path, fmt.Sprint(d.n))
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	_, err = io.Copy(f, io.NewSectionReader(obj, 0, obj.Info().Size))
-	return fileops.Path(path).Named(name), errors.Join(err, f.Close())
+	return os.OpenFile(filepath.Join(d.path, fmt.Sprint(d.n)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 func (d *spoolDir) remove() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/objectfile"
 	"github.com/filewright/filewright/internal/safezip"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -90,10 +91,10 @@ func New(cfg Config) *Drawer {
 
 // previewsIn returns the names that a picture in files of a format may have, or nil.
 func previewsIn(f format.Format) []string {
-	switch f {
-	case "odt", "ott", "ods", "ots", "odp", "otp", "odg", "otg":
+	switch f.Plain() {
+	case format.ODT, format.ODS, format.ODP, format.ODG:
 		return []string{"Thumbnails/thumbnail.png"}
-	case "docx", "docm", "dotx", "dotm", "xlsx", "xlsm", "xltx", "xltm", "pptx", "pptm", "potx", "potm", "ppsx", "ppsm":
+	case format.DOCX, format.XLSX, format.PPTX:
 		return []string{"docProps/thumbnail.jpeg", "docProps/thumbnail.jpg", "docProps/thumbnail.png"}
 	}
 	return nil
@@ -183,13 +184,19 @@ func (d *Drawer) draw(ctx context.Context, f *upload.File, side int, open func(c
 		return nil, err
 	}
 	defer obj.Close()
+	remove := func() {}
+	defer func() { remove() }()
 	var in *fileops.File
 	if names := previewsIn(format.Parse(f.Name)); names != nil {
 		in, err = preview(obj, names)
 	} else {
-		var remove func()
-		in, remove, err = d.input(f.Name, obj)
-		defer remove()
+		in, err = objectfile.File(f.Name, obj, func() (*os.File, error) {
+			copied, err := os.CreateTemp(d.cfg.TempDir, "thumbnail-")
+			if err == nil {
+				remove = func() { os.Remove(copied.Name()) }
+			}
+			return copied, err
+		})
 	}
 	if err != nil {
 		return nil, err
@@ -244,26 +251,6 @@ func preview(obj blob.Object, names []string) (*fileops.File, error) {
 		}
 	}
 	return nil, ErrNone
-}
-
-// input returns an object as an input, and a function that removes its copy.
-func (d *Drawer) input(name string, obj blob.Object) (in *fileops.File, remove func(), err error) {
-	nothing := func() {}
-	if l, ok := obj.(blob.LocalObject); ok {
-		if path := l.LocalPath(); path != "" {
-			return fileops.Path(path).Named(name), nothing, nil
-		}
-	}
-	if m, ok := obj.(blob.MemoryObject); ok {
-		return fileops.Bytes(name, m.Bytes()), nothing, nil
-	}
-	copied, err := os.CreateTemp(d.cfg.TempDir, "thumbnail-")
-	if err != nil {
-		return nil, nothing, err
-	}
-	remove = func() { os.Remove(copied.Name()) }
-	_, err = io.Copy(copied, io.NewSectionReader(obj, 0, obj.Info().Size))
-	return fileops.Path(copied.Name()).Named(name), remove, errors.Join(err, copied.Close())
 }
 
 // A cache keeps the pictures that were used last. nil stands for a file without a picture, and is kept
