@@ -198,7 +198,11 @@ func (tab *Tab) Wait(expression string) {
 			return
 		}
 	}
-	tab.Do(chromedp.ActionFunc(func(context.Context) error { return fmt.Errorf("%s does not become true: %w", expression, err) }))
+	failed := fmt.Errorf("%s does not become true", expression)
+	if err != nil {
+		failed = fmt.Errorf("%w: %w", failed, err)
+	}
+	tab.Do(chromedp.ActionFunc(func(context.Context) error { return failed }))
 }
 
 // Click clicks the element of a selector as soon as it is visible.

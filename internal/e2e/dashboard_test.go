@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -433,6 +434,20 @@ func live(t *testing.T, s *server, tab *browsertest.Tab) {
 
 // manyOperations searches the list of operations, runs one again with changes, and changes several at
 // once. id is a finished conversion of report.docx.
+// clickDuringRefresh clicks a link in the list while the list is replaced, and waits for its page.
+func clickDuringRefresh(tab *browsertest.Tab, selector string) {
+	tab.Eval(`window.leaving = true; import(new URL("./app.js", document.querySelector("script[src*=overview]").src)).then(m => window.refresh = m.refresh)`, nil)
+	tab.Wait(`window.refresh`)
+	var at [2]float64
+	tab.Eval(fmt.Sprintf(`(() => { const box = document.querySelector("#list %s").getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()`, selector), &at)
+	tab.Do(chromedp.MouseEvent(input.MousePressed, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	// The refresh has what it needs when a later request has its response.
+	tab.Eval(`document.querySelector("#list").source = ""; window.refresh(); fetch(location.href).then(r => r.text()).then(() => fetch(location.href)).then(r => r.text()).then(() => window.later = true)`, nil)
+	tab.Wait(`window.later`)
+	tab.Do(chromedp.MouseEvent(input.MouseReleased, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	tab.Wait(`window.leaving === undefined && document.readyState === "complete"`)
+}
+
 func manyOperations(t *testing.T, s *server, tab *browsertest.Tab, id string) {
 	t.Helper()
 	tab.Go(s.url + "/dashboard/operations/" + id)
@@ -476,6 +491,8 @@ func manyOperations(t *testing.T, s *server, tab *browsertest.Tab, id string) {
 		tab.Eval(`[...document.querySelectorAll("#list tbody tr")].map(r => r.dataset.operation).join(" ")`, &names)
 		return names
 	}
+	clickDuringRefresh(tab, "thead th a.sort")
+	tab.Go(s.url + "/dashboard/operations?q=r")
 	newest := order()
 	if n := len(strings.Fields(newest)); n < 3 {
 		t.Errorf("%d operations to sort", n)

@@ -77,6 +77,17 @@ for (const form of document.querySelectorAll("form[data-themes]")) {
 // What the server sent, before scripts changed it.
 for (const live of document.querySelectorAll("[data-live]")) live.source = live.innerHTML;
 
+// A click needs the same element from press to release, so no region is replaced in between.
+let released = Promise.resolve();
+addEventListener("pointerdown", () => {
+  released = new Promise((done) => {
+    const end = () => setTimeout(done); // after the click
+    addEventListener("pointerup", end, { once: true });
+    addEventListener("pointercancel", end, { once: true });
+    setTimeout(done, 10000); // the release may be outside of the window
+  });
+}, true);
+
 /** Reloads the page in the background and replaces the live regions that have changed. */
 export async function refresh() {
   const response = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -86,6 +97,7 @@ export async function refresh() {
   }
   if (!response.ok) throw new Error(String(response.status));
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  await released;
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (!now || now.innerHTML === (old.source ??= old.innerHTML)) continue;
