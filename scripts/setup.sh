@@ -155,6 +155,9 @@ go_tools() {
 		(cd "$root/internal/tools/oidcprovider" && GOFLAGS='' GOWORK=off go tool -n oidcprovider >/dev/null)
 		(cd "$root/internal/tools/kubecheck" && GOFLAGS='' GOWORK=off go tool -n kubecheck >/dev/null)
 		(cd "$root/internal/tools/oapi-codegen" && GOFLAGS='' GOWORK=off go tool -n oapi-codegen >/dev/null && GOFLAGS='' GOWORK=off go build github.com/oapi-codegen/runtime/...)
+	fi
+	if [ "$mode" = bench ] && [ ! -x "$root/benchmarks/.tools/bin/tusd" ]; then
+		(cd "$root/internal/tools/tusd" && GOFLAGS='' GOWORK=off go build -o "$root/benchmarks/.tools/bin/tusd" github.com/tus/tusd/v2/cmd/tusd)
 	elif [ "$mode" = release ]; then
 		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null && GOFLAGS='' GOWORK=off go tool -n cyclonedx-gomod >/dev/null)
 	fi

@@ -5,12 +5,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +32,23 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "-serve" {
+		panic(serveCounter(os.Args[2]))
+	}
 	os.Exit(m.Run())
+}
+
+// serveCounter answers each request for /job with the number of such requests so far, and uses some
+// processor time for it.
+func serveCounter(addr string) error {
+	var jobs atomic.Int64
+	http.HandleFunc("/job", func(w http.ResponseWriter, _ *http.Request) {
+		for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
+		}
+		fmt.Fprint(w, jobs.Add(1))
+	})
+	http.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
+	return http.ListenAndServe(addr, nil)
 }
 
 func newEnvironment(t *testing.T) *environment {
@@ -99,6 +118,60 @@ func TestUpload(t *testing.T) {
 	}
 	if s.size != 3<<20 || s.wall <= 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A sample of a program that serves HTTP is that of one job, and all jobs of a run take place.
+func TestHosted(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	systest.NoError(t, err)
+	addr, err := freeAddress()
+	systest.NoError(t, err)
+	h, err := host(t.TempDir(), "http://"+addr+"/ready", load{clients: 3, jobs: 50}, self, "-serve", addr)
+	systest.NoError(t, err)
+	defer h.close() // the program ends by the signal
+	var most atomic.Int64
+	h.job = func(context.Context) error {
+		resp, err := http.Get("http://" + addr + "/job")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		var n int64
+		_, err = fmt.Fscan(resp.Body, &n)
+		for old := most.Load(); old < n && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		return err
+	}
+	s, err := h.measure(t.Context(), "")
+	systest.NoError(t, err)
+	if most.Load() != 50 {
+		t.Errorf("the program got %d jobs, want 50", most.Load())
+	}
+	// Three jobs at the same time need 5 ms of the clock each.
+	if s.wall < 5*time.Millisecond/3 || s.cpu <= 0 || s.cpu > 64*s.wall {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Goals without a rival have the unit of their quantity.
+func TestAbsoluteGoals(t *testing.T) {
+	t.Parallel()
+	r := result{scores: []score{{runs: []sample{{wall: 40 * time.Microsecond, cpu: 9 * time.Millisecond, memory: 1 << 20}}}}}
+	for _, c := range []struct {
+		goal goal
+		want string
+		met  bool
+	}{
+		{goal{metric: byTime, max: 50e-6}, "time ≤ 50 µs: 40 µs", true},
+		{goal{metric: byCPU, max: 8e-3}, "CPU ≤ 8 ms: 9 ms", false},
+		{goal{metric: byMemory, max: 2 << 20}, "memory ≤ 2 MiB: 1 MiB", true},
+	} {
+		want, got, met, known := c.goal.check(&r)
+		if s := want + ": " + got; s != c.want || met != c.met || !known {
+			t.Errorf("%s, met %v, known %v; want %s, met %v", s, met, known, c.want, c.met)
+		}
 	}
 }
 

@@ -83,13 +83,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	e.inputs = &inputs.Set{Dir: dir}
-	e.lean = filepath.Join(dir, "lean")
-	build := exec.CommandContext(ctx, "go", "build", "-o", e.lean, "github.com/filewright/filewright/benchmarks/internal/lean")
-	if b, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, b)
+	for _, p := range []struct {
+		path *string
+		name string
+		pkg  string
+	}{{&e.lean, "lean", "benchmarks/internal/lean"}, {&e.server, "refserver", "cmd/refserver"}} {
+		*p.path = filepath.Join(dir, p.name)
+		build := exec.CommandContext(ctx, "go", "build", "-o", *p.path, "github.com/filewright/filewright/"+p.pkg)
+		if b, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build: %w\n%s", err, b)
+		}
 	}
 	var results []result
-	for _, t := range tasks(e.full) {
+	onePage, err := os.ReadFile(filepath.Join(e.sample, "one.pdf"))
+	if err != nil {
+		return err
+	}
+	for _, t := range append(tasks(e.full), hostedTasks(onePage)...) {
 		if !wanted.MatchString(t.name) || base != nil && base[t.name] == nil {
 			continue
 		}

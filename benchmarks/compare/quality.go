@@ -5,11 +5,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/ssimulacra"
 )
 
 var ssimLine = regexp.MustCompile(`All:([0-9.]+)`)
@@ -32,6 +36,52 @@ func ssim(ctx context.Context, a, b string) (float64, error) {
 // count.
 func imageQuality(ctx context.Context, in, dir string) (float64, error) {
 	return quality(ctx, in, dir, ".png", "vips", "copy")
+}
+
+// perceptualQuality is the score of SSIMULACRA 2 of a picture without transparency.
+func perceptualQuality(ctx context.Context, in, dir string) (float64, error) {
+	made, err := only(dir)
+	if err != nil {
+		return 0, err
+	}
+	tmp, err := os.MkdirTemp("", "compare-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(tmp)
+	var pictures [2]raster.Samples
+	for i, from := range []string{in, made} {
+		path := filepath.Join(tmp, fmt.Sprintf("%d.png", i))
+		if out, err := exec.CommandContext(ctx, "vips", "copy", from, path).CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("vips: %w\n%s", err, out)
+		}
+		if pictures[i], err = readPNG(path); err != nil {
+			return 0, err
+		}
+	}
+	return ssimulacra.Score(pictures[0], pictures[1])
+}
+
+// readPNG reads a PNG as RGB.
+func readPNG(path string) (raster.Samples, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return raster.Samples{}, err
+	}
+	defer f.Close()
+	m, err := png.Decode(f)
+	if err != nil {
+		return raster.Samples{}, err
+	}
+	b := m.Bounds()
+	s := raster.Samples{Width: b.Dx(), Height: b.Dy(), Components: 3}
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			red, green, blue, _ := m.At(x, y).RGBA()
+			s.Pix = append(s.Pix, byte(red>>8), byte(green>>8), byte(blue>>8))
+		}
+	}
+	return s, nil
 }
 
 // pdfQuality compares the first pages at 100 dpi. pdftoppm adds the file extension itself.

@@ -52,7 +52,7 @@ func (s *score) of(m metric) float64 {
 		}
 		return float64(high)
 	}
-	_, v, _ := s.median(map[metric]func(sample) float64{byTime: wall, bySize: size}[m])
+	_, v, _ := s.median(map[metric]func(sample) float64{byTime: wall, byCPU: cpu, bySize: size}[m])
 	return v
 }
 
@@ -70,7 +70,7 @@ func (r *result) measured(rival string, m metric) float64 {
 func (g goal) check(r *result) (want, got string, met, known bool) {
 	ours := r.scores[0].of(g.metric)
 	if g.rival == "" {
-		return fmt.Sprintf("%s ≤ %s", g.metric, amount(int64(g.max))), amount(int64(ours)), ours > 0 && ours <= g.max, ours > 0
+		return fmt.Sprintf("%s ≤ %s", g.metric, g.metric.format(g.max)), g.metric.format(ours), ours > 0 && ours <= g.max, ours > 0
 	}
 	theirs, rival := r.measured(g.rival, g.metric), g.rival
 	if g.other != "" {
@@ -109,9 +109,20 @@ func amount(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
+// format returns a measurement with its unit.
+func (m metric) format(v float64) string {
+	if m == byTime || m == byCPU {
+		return seconds(v)
+	}
+	return amount(int64(v))
+}
+
 func seconds(s float64) string {
-	if s < 1 {
-		return fmt.Sprintf("%.3g ms", 1000*s)
+	switch {
+	case s < 1e-3:
+		return fmt.Sprintf("%.3g µs", 1e6*s)
+	case s < 1:
+		return fmt.Sprintf("%.3g ms", 1e3*s)
 	}
 	return fmt.Sprintf("%.3g s", s)
 }

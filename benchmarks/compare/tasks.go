@@ -3,10 +3,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +30,7 @@ type environment struct {
 	tools  string // where sharp is installed
 	self   string // this program
 	lean   string // the program with only package archiveops, see internal/lean
+	server string // the reference server
 	full   bool
 	sample string // the directory of the repository's sample files
 }
@@ -62,6 +66,7 @@ type metric string
 
 const (
 	byTime   metric = "time"
+	byCPU    metric = "CPU"
 	bySize   metric = "size"
 	byMemory metric = "memory"
 )
@@ -211,6 +216,7 @@ func tasks(full bool) []task {
 		return a
 	}
 	office := []goal{{metric: byTime, rival: warmOffice, max: 1.3}}
+	faster := func(rival string, most float64) []goal { return []goal{{metric: byTime, rival: rival, max: most}} }
 	image := []goal{{metric: byTime, rival: warmSharp, max: 1.1}, {metric: bySize, rival: warmSharp, max: 1.02}}
 	return []task{
 		{name: "docx → pdf, small", about: "one page with a picture, 47 KB", action: "convert", args: convert("pdf"), inputs: sampleFile("report.docx"),
@@ -237,17 +243,49 @@ func tasks(full bool) []task {
 			rivals: []rival{sharp("jpeg", 0, map[string]any{"quality": 90, "progressive": true, "chromaSubsampling": "4:4:4"})}, goals: image, quality: imageQuality},
 		{name: "jpg → webp, 800 pixels wide", about: "12 MP, quality 85", action: "convert", args: convert("webp", "width", 800), inputs: photo(4000, 3000),
 			rivals: []rival{sharp("webp", 800, map[string]any{"quality": 85})}, goals: image},
+		{name: "jpg → png, 800 pixels wide", about: "12 MP; sharp with its defaults", action: "convert", args: convert("png", "width", 800), inputs: photo(4000, 3000),
+			rivals: []rival{sharp("png", 800, nil)}, goals: faster(warmSharp, 1.2)},
+		{name: "jpg → webp, 24 MP", about: "quality 85", action: "convert", args: convert("webp"), inputs: photo(6000, 4000),
+			rivals: []rival{sharp("webp", 0, map[string]any{"quality": 85})}, goals: faster(warmSharp, 0.9)},
+		{name: "jpg → png, 50 MP", about: "sharp with its defaults", action: "convert", args: convert("png"), inputs: photo(8660, 5774),
+			rivals: []rival{sharp("png", 0, nil)}, goals: faster(warmSharp, 0.8)},
+		compressJPEG(fileops.LessCompression, 90),
+		compressJPEG(fileops.RecommendedCompression, 75),
 
 		{name: "merge 100 PDFs", about: "one to three pages each", action: "merge",
 			inputs: func(ctx context.Context, e *environment) ([]string, error) { return e.inputs.PDFs(ctx, 100) },
-			rivals: []rival{tool("qpdf", "qpdf", "--empty", "--pages", "@in", "--", "@dir/out.pdf"), unite},
-			goals:  []goal{{metric: byTime, rival: "qpdf", max: 0.6}}},
+			rivals: []rival{qpdfMerge, unite, mutoolMerge},
+			goals:  []goal{{metric: byTime, rival: "qpdf", max: 0.6}, {metric: byTime, rival: "mutool merge", max: 1}}},
+		{name: "merge 10 PDFs", about: "one to three pages each", action: "merge",
+			inputs: func(ctx context.Context, e *environment) ([]string, error) { return e.inputs.PDFs(ctx, 10) },
+			rivals: []rival{qpdfMerge, mutoolMerge}, goals: faster("mutool merge", 1)},
+		{name: "lock a PDF", about: "350 pages, AES-256", action: "lock", args: fileops.Args{"password": "secret"}, inputs: one((*inputs.Set).Book),
+			rivals: []rival{tool("qpdf", "qpdf", "--encrypt", "secret", "secret", "256", "--", "@1", "@dir/out.pdf"),
+				tool("mutool clean", "mutool", "clean", "-E", "aes-256", "-U", "secret", "-O", "secret", "@1", "@dir/out.pdf")},
+			goals: faster("qpdf", 0.8)},
+		{name: "unlock a PDF", about: "350 pages, AES-256", action: "unlock", args: fileops.Args{"password": "secret"}, inputs: one((*inputs.Set).LockedBook),
+			rivals: []rival{tool("qpdf", "qpdf", "--password=secret", "--decrypt", "@1", "@dir/out.pdf"),
+				tool("mutool clean", "mutool", "clean", "-D", "-p", "secret", "@1", "@dir/out.pdf")},
+			goals: faster("qpdf", 0.8)},
+		{name: "reset the password of a PDF", about: "350 pages, AES-256", action: "reset_password", args: fileops.Args{"old_password": "secret", "new_password": "other"},
+			inputs: one((*inputs.Set).LockedBook),
+			rivals: []rival{tool("qpdf", "qpdf", "--password=secret", "--encrypt", "other", "other", "256", "--", "@1", "@dir/out.pdf")},
+			goals:  faster("qpdf", 0.8)},
+		{name: "pdf → txt", about: "350 pages", action: "convert", args: convert("txt"), inputs: one((*inputs.Set).Book),
+			rivals: []rival{pdftotext, tool("mutool draw", "mutool", "draw", "-q", "-F", "txt", "-o", "@dir/out.txt", "@1")}, goals: faster("pdftotext -layout", 1)},
+		{name: "pdf → txt, one page", about: "a short text", action: "convert", args: convert("txt"), inputs: sampleFile("one.pdf"),
+			rivals: []rival{pdftotext}, goals: []goal{{metric: byTime, max: 40e-3}}},
 		{name: "compress pdf", about: "two pages scanned at 300 dpi", action: "compress", inputs: one((*inputs.Set).Scan),
 			rivals: []rival{tool("gs /ebook", "gs", "-q", "-dNOPAUSE", "-dBATCH", "-sDEVICE=pdfwrite", "-dPDFSETTINGS=/ebook", "-sOutputFile=@dir/out.pdf", "@1")}, quality: pdfQuality},
 		{name: "pdf → png", about: "ten pages at 150 dpi", action: "convert", args: convert("png", "dpi", 150), inputs: one((*inputs.Set).PDF),
 			rivals: []rival{tool("pdftoppm -png", "pdftoppm", "-r", "150", "-png", "@1", "@dir/out"),
 				tool("mutool draw", "mutool", "draw", "-q", "-r", "150", "-o", "@dir/out-%d.png", "@1")},
-			goals: []goal{{metric: byTime, rival: "pdftoppm -png", max: 0.2}}},
+			goals: []goal{{metric: byTime, rival: "pdftoppm -png", max: 0.2}, {metric: byTime, rival: "mutool draw", max: 0.6}}},
+		{name: "pdf → jpg", about: "ten pages at 150 dpi", action: "convert", args: convert("jpg", "dpi", 150), inputs: one((*inputs.Set).PDF),
+			rivals: []rival{tool("pdftoppm -jpeg", "pdftoppm", "-r", "150", "-jpeg", "@1", "@dir/out")}, goals: faster("pdftoppm -jpeg", 0.8)},
+		{name: "html → pdf", about: "a page of text with a table; Chromium starts for each, and its result is packed without losses", action: "convert", args: convert("pdf"),
+			inputs: one((*inputs.Set).HTML), rivals: []rival{chromium},
+			goals: []goal{{metric: byTime, rival: chromium.name, max: 0.3}, {metric: bySize, rival: chromium.name, max: 1.1}}},
 
 		{name: "zip, " + amount(zipSize), about: "mixed files, half of them compressed already", action: "zip", lean: true, rounds: 3,
 			inputs: func(_ context.Context, e *environment) ([]string, error) { return e.inputs.Mixed(zipSize) },
@@ -296,6 +334,41 @@ func disk(size int64) rival {
 	return rival{"write and fsync", func(e *environment, _ []string) (contender, error) {
 		return e.worker(map[string]any{"op": "write", "size": size})
 	}}
+}
+
+var (
+	qpdfMerge   = tool("qpdf", "qpdf", "--empty", "--pages", "@in", "--", "@dir/out.pdf")
+	mutoolMerge = tool("mutool merge", "mutool", "merge", "-o", "@dir/out.pdf", "@in")
+	pdftotext   = tool("pdftotext -layout", "pdftotext", "-layout", "@1", "@dir/out.txt")
+)
+
+// chromium prints a page and packs the result with qpdf, which is the smallest form without losses.
+var chromium = rival{"Chromium and qpdf", func(_ *environment, in []string) (contender, error) {
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if _, err := exec.LookPath(name); err != nil {
+			continue
+		}
+		return newCommand(in, "sh", "-c", `"$1" --headless --no-sandbox --disable-gpu --no-pdf-header-footer --user-data-dir="$3/profile" --print-to-pdf="$3/page.pdf" "file://$2" &&
+			qpdf --object-streams=generate --recompress-flate --compression-level=9 "$3/page.pdf" "$3/out.pdf" && rm -r "$3/page.pdf" "$3/profile"`, "sh", name, "@1", "@dir")
+	}
+	return nil, fmt.Errorf("chromium: %w", errMissing)
+}}
+
+// compressJPEG is the compression of a photo at a level, beside mozjpeg at a quality.
+func compressJPEG(level string, quality int) task {
+	return task{name: fmt.Sprintf("compress jpg, %s", level), about: "2 MP; quality is the score of SSIMULACRA 2", action: "compress",
+		args: fileops.Args{"compression_value": level}, inputs: photo(1600, 1250), quality: perceptualQuality,
+		rivals: []rival{sharp("jpeg", 0, map[string]any{"quality": quality, "mozjpeg": true})},
+		goals:  []goal{{metric: byTime, rival: warmSharp, max: 1}, {metric: bySize, rival: warmSharp, max: 1}}}
+}
+
+// dot returns a tiny picture.
+func dot() []byte {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewRGBA(image.Rect(0, 0, 64, 64))); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return b.Bytes()
 }
 
 // photoPNG returns a photo as a PNG.

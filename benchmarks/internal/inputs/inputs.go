@@ -156,6 +156,63 @@ func (s *Set) PDF(ctx context.Context) (string, error) {
 	})
 }
 
+// Book returns a text of 350 pages: ten pages, 35 times.
+func (s *Set) Book(ctx context.Context) (string, error) {
+	ten, err := s.PDF(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.file("book.pdf", func(dir string) error {
+		args := []string{"qpdf", "--empty", "--pages"}
+		for range 35 {
+			args = append(args, ten, "1-10")
+		}
+		return tool(ctx, dir, append(args, "--", "book.pdf")...)
+	})
+}
+
+// LockedBook returns the text of [Set.Book] with the password "secret".
+func (s *Set) LockedBook(ctx context.Context) (string, error) {
+	book, err := s.Book(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.file("locked.pdf", func(dir string) error {
+		return tool(ctx, dir, "qpdf", "--encrypt", "secret", "secret", "256", "--", book, "locked.pdf")
+	})
+}
+
+// HTML returns a web page of text with a table of 400 rows.
+func (s *Set) HTML(ctx context.Context) (string, error) {
+	csv, err := s.CSV()
+	if err != nil {
+		return "", err
+	}
+	rows, err := os.ReadFile(csv)
+	if err != nil {
+		return "", err
+	}
+	return s.file("page.html", func(dir string) error {
+		if err := os.WriteFile(filepath.Join(dir, "page.md"), []byte(Words(1, 20)), 0o600); err != nil {
+			return err
+		}
+		if err := tool(ctx, dir, "pandoc", "-s", "--metadata", "title=Page", "-o", "page.html", "page.md"); err != nil {
+			return err
+		}
+		page, err := os.ReadFile(filepath.Join(dir, "page.html"))
+		if err != nil {
+			return err
+		}
+		var table strings.Builder
+		table.WriteString("<table>\n")
+		for line := range strings.Lines(string(rows)) {
+			table.WriteString("<tr><td>" + strings.ReplaceAll(strings.TrimSpace(line), ",", "</td><td>") + "</td></tr>\n")
+		}
+		table.WriteString("</table>\n</body>")
+		return os.WriteFile(filepath.Join(dir, "page.html"), []byte(strings.Replace(string(page), "</body>", table.String(), 1)), 0o600)
+	})
+}
+
 // PDFs returns n different documents of one to three pages.
 func (s *Set) PDFs(ctx context.Context, n int) ([]string, error) {
 	var names, paths []string

@@ -75,13 +75,27 @@ func (s *Child) Ask(request map[string]any) (worker.Answer, error) {
 
 // During measures the program while f runs.
 func (s *Child) During(f func() error) (Sample, error) {
-	idle, err := s.Ask(map[string]any{"op": "settle"})
+	return during(s.cmd.Process.Pid, func(op string) (time.Duration, error) {
+		a, err := s.Ask(map[string]any{"op": op})
+		return a.CPU, err
+	}, f)
+}
+
+// During measures a program and its descendants while f runs. Of processes that end in this time
+// and were not started by f, it knows the time in steps of 10 ms.
+func During(pid int, f func() error) (Sample, error) {
+	return during(pid, func(string) (time.Duration, error) { return 0, nil }, f)
+}
+
+// during measures a program while f runs. own returns the exact processor time of the program and its
+// ended children, or 0; it is called with "settle" before f and with "cpu" after it.
+func during(pid int, own func(op string) (time.Duration, error), f func() error) (Sample, error) {
+	used, err := own("settle")
 	if err != nil {
 		return Sample{}, err
 	}
-	pid := s.cmd.Process.Pid
 	forget(pid)
-	before := familyCPU(pid, idle.CPU)
+	before := familyCPU(pid, used)
 	stop := Watch(pid)
 	start := time.Now()
 	err = f()
@@ -89,10 +103,10 @@ func (s *Child) During(f func() error) (Sample, error) {
 	if err != nil {
 		return out, err
 	}
-	if idle, err = s.Ask(map[string]any{"op": "cpu"}); err != nil {
+	if used, err = own("cpu"); err != nil {
 		return out, err
 	}
-	out.CPU = familyCPU(pid, idle.CPU) - before
+	out.CPU = familyCPU(pid, used) - before
 	return out, nil
 }
 

@@ -1,0 +1,317 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/filewright/filewright/benchmarks/internal/proc"
+	"github.com/filewright/filewright/httpapi/client"
+)
+
+// A hosted contender is a program that serves HTTP. A run sends it jobs from several clients at the
+// same time. Its sample is that of one job: time and processor time divided by the number of jobs.
+type hosted struct {
+	cmd           *exec.Cmd
+	dir           string
+	clients, jobs int
+	job           func(ctx context.Context) error
+}
+
+// A load is how a run uses a hosted contender.
+type load struct {
+	clients, jobs int
+}
+
+// host starts a program that listens at addr and keeps its data in dir. It returns when ready
+// answers with a status below 500.
+func host(dir, ready string, l load, argv ...string) (*hosted, error) {
+	h := &hosted{cmd: exec.Command(argv[0], argv[1:]...), dir: dir, clients: l.clients, jobs: l.jobs}
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(filepath.Join(dir, "log.txt"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	h.cmd.Stdout, h.cmd.Stderr = log, log
+	if err := h.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		resp, err := http.Get(ready)
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode < 500 {
+				return h, nil
+			}
+		}
+		if time.Now().After(end) {
+			text, _ := os.ReadFile(log.Name())
+			return nil, errors.Join(fmt.Errorf("%s is not ready after a minute: %s", filepath.Base(argv[0]), text), h.close())
+		}
+	}
+}
+
+func (h *hosted) measure(ctx context.Context, _ string) (sample, error) {
+	out, err := proc.During(h.cmd.Process.Pid, func() error {
+		var left atomic.Int64
+		left.Store(int64(h.jobs))
+		errs := make([]error, h.clients)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				for errs[i] == nil && left.Add(-1) >= 0 {
+					errs[i] = h.job(ctx)
+				}
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+	s := sampleOf(out)
+	s.wall /= time.Duration(h.jobs)
+	s.cpu /= time.Duration(h.jobs)
+	return s, err
+}
+
+func (h *hosted) close() error {
+	h.cmd.Process.Signal(os.Interrupt)
+	done := make(chan error, 1)
+	go func() { done <- h.cmd.Wait() }()
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(30 * time.Second):
+		syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL)
+		<-done
+		err = errors.New("it did not end by itself")
+	}
+	return errors.Join(err, os.RemoveAll(h.dir))
+}
+
+// freeAddress returns an address of this machine at which nothing listens.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// connections are the connections of all clients.
+var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
+
+// firstKey finds the API key in the credentials of the first start.
+var firstKey = regexp.MustCompile(`Authorization: Bearer (\S+?)"`)
+
+// refserver starts the reference server with its defaults, except for the limit of requests. job
+// returns what a client does, and prepares it.
+func refserver(l load, job func(ctx context.Context, c *client.Client) (func(ctx context.Context) error, error)) func(e *environment, in []string) (contender, error) {
+	return func(e *environment, _ []string) (contender, error) {
+		dir, err := os.MkdirTemp(e.inputs.Dir, "refserver-")
+		if err != nil {
+			return nil, err
+		}
+		addr, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		h, err := host(dir, "http://"+addr+"/readyz", l, e.server, "serve", "--listen", addr, "--data-dir", dir, "--rate", "0")
+		if err != nil {
+			return nil, err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "first-start.txt"))
+		found := firstKey.FindSubmatch(text)
+		if err == nil && found == nil {
+			err = fmt.Errorf("no API key in first-start.txt")
+		}
+		if err == nil {
+			h.job, err = job(context.Background(), &client.Client{BaseURL: "http://" + addr, Key: string(found[1]), HTTP: connections})
+		}
+		if err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+		return h, nil
+	}
+}
+
+// A tiny job is an action on a small file.
+type tiny struct {
+	name    string
+	content []byte
+	action  string
+	args    map[string]any
+}
+
+// loop is the whole loop of a tiny job: upload, do, status and download.
+func (t tiny) loop(_ context.Context, c *client.Client) (func(context.Context) error, error) {
+	return func(ctx context.Context) error {
+		key, err := c.Upload(ctx, t.name, bytes.NewReader(t.content), int64(len(t.content)), nil)
+		if err != nil {
+			return err
+		}
+		id, err := c.Do(ctx, client.Request{Action: t.action, FileKeys: []string{key}, Parameters: t.args})
+		if err != nil {
+			return err
+		}
+		op, err := c.Wait(ctx, id, nil)
+		if err != nil {
+			return err
+		}
+		if err := op.Err(); err != nil {
+			return err
+		}
+		_, err = c.Download(ctx, op.Files[0].DownloadLink, io.Discard)
+		return err
+	}, nil
+}
+
+// oneCall is a tiny job in one request.
+func (t tiny) oneCall(_ context.Context, c *client.Client) (func(context.Context) error, error) {
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	f, err := w.CreateFormFile("file", t.name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Write(t.content); err != nil {
+		return nil, err
+	}
+	for k, v := range t.args {
+		if err := w.WriteField(k, fmt.Sprint(v)); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		return send(ctx, http.MethodPost, c.BaseURL+"/api/v1/run/"+t.action, body.Bytes(), http.Header{
+			"Content-Type": {w.FormDataContentType()}, "Authorization": {"Bearer " + c.Key}})
+	}, nil
+}
+
+// upload only stores the file.
+func (t tiny) upload(_ context.Context, c *client.Client) (func(context.Context) error, error) {
+	return func(ctx context.Context) error {
+		_, err := c.Upload(ctx, t.name, bytes.NewReader(t.content), int64(len(t.content)), nil)
+		return err
+	}, nil
+}
+
+// poll asks for the status of a completed operation.
+func (t tiny) poll(ctx context.Context, c *client.Client) (func(context.Context) error, error) {
+	key, err := c.Upload(ctx, t.name, bytes.NewReader(t.content), int64(len(t.content)), nil)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.Do(ctx, client.Request{Action: t.action, FileKeys: []string{key}, Parameters: t.args})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Wait(ctx, id, nil); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		return send(ctx, http.MethodGet, c.BaseURL+"/api/v1/status/"+id, nil, http.Header{"Authorization": {"Bearer " + c.Key}})
+	}, nil
+}
+
+// send sends a request and reads the whole response.
+func send(ctx context.Context, method, url string, body []byte, header http.Header) error {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header = header
+	resp, err := connections.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode >= 300 {
+		err = fmt.Errorf("%s %s: %s %.200s", method, url, resp.Status, text)
+	}
+	return err
+}
+
+// tusd is the server of the tus protocol for uploads. It receives a file in one request, computes no
+// checksum and does not wait for the disk.
+func tusd(l load, content []byte) rival {
+	return rival{"tusd", func(e *environment, _ []string) (contender, error) {
+		program := filepath.Join(e.tools, "bin", "tusd")
+		if _, err := os.Stat(program); err != nil {
+			return nil, fmt.Errorf("tusd: %w", errMissing)
+		}
+		dir, err := os.MkdirTemp(e.inputs.Dir, "tusd-")
+		if err != nil {
+			return nil, err
+		}
+		addr, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		ip, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		h, err := host(dir, "http://"+addr+"/files/", l, program, "-host", ip, "-port", port, "-upload-dir", dir)
+		if err != nil {
+			return nil, err
+		}
+		h.job = func(ctx context.Context) error {
+			return send(ctx, http.MethodPost, "http://"+addr+"/files/", content, http.Header{
+				"Tus-Resumable": {"1.0.0"}, "Upload-Length": {fmt.Sprint(len(content))}, "Content-Type": {"application/offset+octet-stream"}})
+		}
+		return h, nil
+	}}
+}
+
+// hostedTasks returns the comparisons through HTTP, with the isolation and the durability of the
+// reference server. onePage is a PDF file.
+func hostedTasks(onePage []byte) []task {
+	text := tiny{"a.txt", []byte("hello\n"), "zip", nil}
+	picture := tiny{"a.png", dot(), "convert", map[string]any{"convert_to": "jpg"}}
+	document := tiny{"a.pdf", onePage, "lock", map[string]any{"password": "secret"}}
+	var tasks []task
+	for _, t := range []struct {
+		name string
+		tiny tiny
+	}{{"tiny zip", text}, {"tiny png → jpg", picture}, {"tiny pdf lock", document}} {
+		tasks = append(tasks,
+			task{name: t.name + " through HTTP", about: "upload, do, status and download; one of 100", ours: refserver(load{1, 100}, t.tiny.loop),
+				goals: []goal{{metric: byCPU, max: 8e-3}}},
+			task{name: t.name + " in one call", about: "one of 100", ours: refserver(load{1, 100}, t.tiny.oneCall),
+				goals: []goal{{metric: byCPU, max: 8e-3}}},
+		)
+	}
+	small := tiny{"a.bin", slices.Repeat([]byte("0123456789"), 1000), "zip", nil}
+	return append(tasks,
+		task{name: "tiny zips, 16 clients", about: "the same loop; time is that of all, divided by their number", ours: refserver(load{16, 400}, text.loop),
+			goals: []goal{{metric: byTime, max: 5e-3}}},
+		task{name: "status, 32 clients", about: "of a finished operation; time is that of all, divided by their number", ours: refserver(load{32, 20000}, text.poll),
+			goals: []goal{{metric: byTime, max: 1.0 / 20000}}},
+		task{name: "uploads of 10 KB, one client", about: "three requests with MD5 and fsync; tusd: one, without both", ours: refserver(load{1, 100}, small.upload),
+			rivals: []rival{tusd(load{1, 100}, small.content)}, goals: []goal{{metric: byTime, rival: "tusd", max: 1}}},
+		task{name: "uploads of 10 KB, 8 clients", about: "three requests with MD5 and fsync; tusd: one, without both", ours: refserver(load{8, 400}, small.upload),
+			rivals: []rival{tusd(load{8, 400}, small.content)}, goals: []goal{{metric: byTime, rival: "tusd", max: 1}}},
+	)
+}
