@@ -5,6 +5,9 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -178,13 +181,18 @@ func quantize(ctx context.Context, s raster.Samples, comps []*component, steps *
 		qs[0].adapt()
 		qs[1].adapt()
 	}
-	for y := range rows {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		quantizeRow(s, comps, &qs, y)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(rows, runtime.GOMAXPROCS(0)) {
+		own := [2]*quantizer{new(*qs[0]), new(*qs[1])} // their counts no longer matter
+		wg.Go(func() {
+			for y := int(next.Add(1)) - 1; y < rows && ctx.Err() == nil; y = int(next.Add(1)) - 1 {
+				quantizeRow(s, comps, &own, y)
+			}
+		})
 	}
-	return nil
+	wg.Wait()
+	return context.Cause(ctx)
 }
 
 // quantizeRow fills in one row of MCUs.

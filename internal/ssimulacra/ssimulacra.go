@@ -16,10 +16,13 @@
 package ssimulacra
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -56,12 +59,16 @@ var ErrTooSmall = errors.New("ssimulacra: the picture is smaller than 8 × 8 pix
 //
 // It fails with [ErrTooSmall] if a crop is smaller than 8 × 8 pixels.
 func NewReference(crops ...raster.Samples) (*Reference, error) {
-	r, part := &Reference{}, len(crops) > 1
-	for _, s := range crops {
-		c := crop{width: s.Width, height: s.Height}
-		err := resize(s, func(_, w, h int, rgb [3][]float32) {
+	if len(crops) == 0 {
+		return nil, ErrTooSmall
+	}
+	r, part := &Reference{crops: make([]crop, len(crops))}, len(crops) > 1
+	err := each(len(crops), func(i int) error {
+		s, c := crops[i], &r.crops[i]
+		c.width, c.height = s.Width, s.Height
+		return resize(s, func(_, w, h int, rgb [3][]float32) {
 			at := scale{width: w, height: h, samples: xyb(rgb)}
-			parallel(func(i int) {
+			planes(part, func(i int) {
 				plane, product := at.samples[i], make([]float32, w*h)
 				at.mean[i], at.square[i] = make([]float32, w*h), make([]float32, w*h)
 				blur(at.mean[i], plane, w, h, part)
@@ -70,13 +77,9 @@ func NewReference(crops ...raster.Samples) (*Reference, error) {
 			})
 			c.scales = append(c.scales, at)
 		})
-		if err != nil {
-			return nil, err
-		}
-		r.crops = append(r.crops, c)
-	}
-	if len(r.crops) == 0 {
-		return nil, ErrTooSmall
+	})
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -87,17 +90,23 @@ func (r *Reference) Score(crops ...raster.Samples) (float64, error) {
 	if len(crops) != len(r.crops) {
 		return 0, fmt.Errorf("ssimulacra: %d crops, want %d", len(crops), len(r.crops))
 	}
-	var all [sizes]sums
-	for i, s := range crops {
-		c := &r.crops[i]
+	parts := make([][sizes]sums, len(crops))
+	err := each(len(crops), func(n int) error {
+		s, c := crops[n], &r.crops[n]
 		if s.Width != c.width || s.Height != c.height {
-			return 0, fmt.Errorf("ssimulacra: %d × %d pixels, want %d × %d", s.Width, s.Height, c.width, c.height)
+			return fmt.Errorf("ssimulacra: %d × %d pixels, want %d × %d", s.Width, s.Height, c.width, c.height)
 		}
-		err := resize(s, func(i, w, h int, rgb [3][]float32) {
-			all[i].add(&c.scales[i], xyb(rgb), len(crops) > 1)
+		return resize(s, func(i, w, h int, rgb [3][]float32) {
+			parts[n][i].compare(&c.scales[i], xyb(rgb), len(crops) > 1)
 		})
-		if err != nil {
-			return 0, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	var all [sizes]sums
+	for n := range parts { // in order: the sum does not depend on which was finished first
+		for i := range all {
+			all[i].add(&parts[n][i])
 		}
 	}
 	return score(all[:]), nil
@@ -119,11 +128,23 @@ type sums struct {
 	sum    [3][2][3]float64 // plane, power, kind of error
 }
 
-// add compares the planes of a copy with those of the original.
-func (s *sums) add(a *scale, copied [3][]float32, part bool) {
+func (s *sums) add(o *sums) {
+	s.pixels += o.pixels
+	for plane := range s.sum {
+		for power := range s.sum[plane] {
+			for kind := range s.sum[plane][power] {
+				s.sum[plane][power][kind] += o.sum[plane][power][kind]
+			}
+		}
+	}
+}
+
+// compare sets the sums to the errors of the planes of a copy. With part, the copy is one of several
+// crops.
+func (s *sums) compare(a *scale, copied [3][]float32, part bool) {
 	w, h := a.width, a.height
-	s.pixels += w * h
-	parallel(func(i int) {
+	s.pixels = w * h
+	planes(part, func(i int) {
 		plane := copied[i]
 		mean, square, cross, product := make([]float32, w*h), make([]float32, w*h), make([]float32, w*h), make([]float32, w*h)
 		blur(mean, plane, w, h, part)
@@ -159,20 +180,39 @@ func (s *sums) add(a *scale, copied [3][]float32, part bool) {
 				fourth[2] += float64(d * d)
 			}
 		}
-		for k := range 3 {
-			s.sum[i][0][k] += first[k]
-			s.sum[i][1][k] += fourth[k]
-		}
+		s.sum[i] = [2][3]float64{first, fourth}
 	})
 }
 
-// parallel calls f for each plane.
-func parallel(f func(plane int)) {
+// planes calls f for each plane: at the same time, except for one of several crops, which are compared
+// at the same time themselves.
+func planes(part bool, f func(plane int)) {
 	var wg sync.WaitGroup
 	for i := range 3 {
-		wg.Go(func() { f(i) })
+		if part {
+			f(i)
+		} else {
+			wg.Go(func() { f(i) })
+		}
 	}
 	wg.Wait()
+}
+
+// each calls f for the numbers below n, as many at the same time as there are processors, and returns
+// the error of the lowest number.
+func each(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				errs[i] = f(int(i))
+			}
+		})
+	}
+	wg.Wait()
+	return cmp.Or(errs...)
 }
 
 func abs(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
