@@ -37,7 +37,7 @@ SERVER := ./internal/e2e
 others = $$($(GO) list ./... | grep -vxF "$$($(GO) list $1)")
 # Packages around engines, and their tests in which goroutines share data. The race detector makes the
 # decoders of these packages four to seven times slower.
-ENGINES := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/officeops ./fileops/pdfread/... ./fileops/standard ./fileops/webops
+ENGINES := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/officeops ./fileops/pdfops ./fileops/pdfread/... ./fileops/standard ./fileops/webops
 TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|Stop|Together'
 # The race detector makes the SQLite of modernc.org, which is C translated to Go, many times slower.
 # Its own memory accesses are not checked; those of this module are.

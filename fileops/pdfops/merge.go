@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -65,6 +67,8 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 		m := newMerger(t.Limits, t.fonts())
 		defer m.out.Close()
 		protected := false // a file is
+		files := t.openAhead(ctx, job)
+		defer files.close()
 		for i, f := range job.Inputs {
 			parts, locked, err := t.asPDF(ctx, job, by, f)
 			if err != nil {
@@ -72,7 +76,12 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			}
 			protected = protected || locked
 			for _, part := range parts {
-				d, err := t.load(ctx, job, part, f.Name())
+				var d *pdf.Document
+				if part == f {
+					d, err = files.take(i)
+				} else {
+					d, err = t.load(ctx, job, part, f.Name())
+				}
 				if err != nil {
 					return err
 				}
@@ -100,6 +109,67 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 		}
 		return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, false, nil) })
 	})
+}
+
+// An openingAhead opens the PDF files among the inputs of a merge before they are needed, as many at the
+// same time as there are processors.
+type openingAhead struct {
+	open    func(i int) (*pdf.Document, error)
+	isPDF   []bool
+	started int
+	waiting map[int]chan opened
+	running sync.WaitGroup
+}
+
+type opened struct {
+	d        *pdf.Document
+	err      error
+	panicked any
+}
+
+func (t Tools) openAhead(ctx context.Context, job *fileops.Job) *openingAhead {
+	o := &openingAhead{waiting: make(map[int]chan opened), open: func(i int) (*pdf.Document, error) {
+		return t.load(ctx, job, job.Inputs[i], job.Inputs[i].Name())
+	}}
+	for _, f := range job.Inputs {
+		o.isPDF = append(o.isPDF, f.Format() == format.PDF)
+	}
+	return o
+}
+
+// take returns the document of input i, which must be larger than that of the call before. The caller
+// must close the document.
+func (o *openingAhead) take(i int) (*pdf.Document, error) {
+	for ; o.started < len(o.isPDF) && (o.started <= i || len(o.waiting) < runtime.GOMAXPROCS(0)); o.started++ {
+		if n := o.started; o.isPDF[n] {
+			c := make(chan opened, 1)
+			o.waiting[n] = c
+			o.running.Go(func() {
+				var r opened
+				defer func() {
+					r.panicked = recover() // it belongs to the goroutine of the run
+					c <- r
+				}()
+				r.d, r.err = o.open(n)
+			})
+		}
+	}
+	r := <-o.waiting[i]
+	delete(o.waiting, i)
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	return r.d, r.err
+}
+
+// close closes the documents that were not taken.
+func (o *openingAhead) close() {
+	o.running.Wait()
+	for _, c := range o.waiting {
+		if r := <-c; r.d != nil {
+			r.d.Close()
+		}
+	}
 }
 
 // warnLosses warns of what the result will lack of d, which add has not consumed

@@ -2,8 +2,10 @@ package pdfops_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -244,12 +246,49 @@ func TestMergeMany(t *testing.T) {
 	}
 	out := run(t, pdfops.Merge(), nil, in...)
 	sound(t, out)
-	txt := text(t, out)
-	if got := strings.Count(txt, "number "); got != 100 {
-		t.Errorf("%d texts", got)
+	for i, got := range pageTexts(t, out) {
+		if want := fmt.Sprintf("number %d", i); got != want {
+			t.Errorf("page %d is %q, want %q", i+1, got, want)
+		}
 	}
 	if s := summarize(t, out); s.Pages != 100 || s.Outlines != 100 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Files are opened before they are needed: the result keeps the order of all inputs, and the first
+// input that cannot be opened is the one that the error names.
+func TestMergeTogether(t *testing.T) {
+	t.Parallel()
+	toPDF := fileops.Func(fileops.Spec{
+		Name: "convert", Summary: "Sets a text.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{{Name: "convert_to", Doc: "The format.", Enum: []string{"pdf"}, Required: true}}}},
+	}, func(_ context.Context, job *fileops.Job) error {
+		b, err := io.ReadAll(job.Input().Reader())
+		if err != nil {
+			return err
+		}
+		return job.WriteFile(fileops.ResultName(job.Input(), format.PDF), func(path string) error { return os.WriteFile(path, simple(string(b)), 0o600) })
+	})
+	var in []*fileops.File
+	for i := range 30 {
+		name := fmt.Sprintf("number %d", i)
+		if i%4 == 1 {
+			in = append(in, fileops.Bytes(name+".txt", []byte(name)))
+		} else {
+			in = append(in, pdf(name+".pdf", simple(name)))
+		}
+	}
+	for i, got := range pageTexts(t, run(t, pdfops.Merge(toPDF), nil, in...)) {
+		if want := fmt.Sprintf("number %d", i); got != want {
+			t.Errorf("page %d is %q, want %q", i+1, got, want)
+		}
+	}
+	for _, i := range []int{11, 12, 20} {
+		in[i] = pdf(fmt.Sprintf("broken %d.pdf", i), []byte("%PDF-1.4\nrubbish\n%%EOF"))
+	}
+	if msg := fails(t, fileops.ErrCorruptInput, pdfops.Merge(toPDF), nil, in...); !strings.Contains(msg, "broken 11.pdf") {
+		t.Errorf("message %q does not name the first damaged file", msg)
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"io"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zlib"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
@@ -47,9 +49,7 @@ func (d *Document) Write(out io.Writer, classic bool, enc *Encryption) error {
 			packed = append(packed, nr)
 		}
 	}
-	for part := range slices.Chunk(packed, objectsPerStream) {
-		w.objectStream(part)
-	}
+	w.objectStreams(packed)
 	trailer := types.Dict{"Root": Ref(d.Root)}
 	if _, ok := w.numbers[d.Info]; ok {
 		trailer["Info"] = Ref(d.Info)
@@ -100,6 +100,8 @@ type writer struct {
 	buf     []byte
 	hash    hash.Hash
 	err     error
+
+	deflater deflater
 }
 
 func (w *writer) next() int {
@@ -167,21 +169,62 @@ func (w *writer) stream(dict types.Dict, raw []byte, encrypt bool) {
 	w.printf("\nendstream\nendobj\n")
 }
 
-func (w *writer) objectStream(part []int) {
-	nr := w.next()
+// objectStreams writes objects in streams. As many streams as there are processors are compressed
+// at the same time.
+func (w *writer) objectStreams(objects []int) {
+	group := runtime.GOMAXPROCS(0)
+	streams := make([]*objectStream, 0, group)
+	for parts := range slices.Chunk(slices.Collect(slices.Chunk(objects, objectsPerStream)), group) {
+		streams = streams[:0]
+		var others sync.WaitGroup
+		for i, part := range parts {
+			s := &objectStream{nr: w.next(), objects: part}
+			streams = append(streams, s)
+			if i > 0 {
+				others.Go(func() {
+					defer func() { s.panicked = recover() }() // it belongs to the goroutine of the run
+					s.pack(w)
+				})
+			}
+		}
+		streams[0].pack(w)
+		others.Wait()
+		for _, s := range streams {
+			if s.panicked != nil {
+				panic(s.panicked)
+			}
+			for i, o := range s.objects {
+				w.entries[w.numbers[o]] = entry{kind: 2, a: int64(s.nr), b: i}
+			}
+			w.begin(s.nr)
+			w.stream(types.Dict{
+				"Type": types.Name("ObjStm"), "N": types.Integer(len(s.objects)), "First": types.Integer(s.first),
+				"Filter": types.Name("FlateDecode"),
+			}, s.data, true)
+		}
+	}
+}
+
+// An objectStream holds objects that are compressed together.
+type objectStream struct {
+	nr      int
+	objects []int // their numbers in the document
+	first   int   // offset of the first object in the inflated data
+	data    []byte
+
+	panicked any
+}
+
+// pack sets first and data. It does not change w.
+func (s *objectStream) pack(w *writer) {
 	var index, body []byte
-	for i, o := range part {
-		to := w.numbers[o]
-		w.entries[to] = entry{kind: 2, a: int64(nr), b: i}
-		index = fmt.Appendf(index, "%d %d ", to, len(body))
+	for _, o := range s.objects {
+		index = fmt.Appendf(index, "%d %d ", w.numbers[o], len(body))
 		// Its strings are encrypted with the stream, not separately.
 		body = append(w.serialize(body, w.doc.Objects[o], nil), '\n')
 	}
-	w.begin(nr)
-	w.stream(types.Dict{
-		"Type": types.Name("ObjStm"), "N": types.Integer(len(part)), "First": types.Integer(len(index)),
-		"Filter": types.Name("FlateDecode"),
-	}, Deflate(append(index, body...)), true)
+	s.first = len(index)
+	s.data = w.deflater.deflate(append(index, body...))
 }
 
 func (w *writer) table(trailer types.Dict) {
@@ -223,7 +266,7 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 		}
 		copy(above, row)
 	}
-	data := Deflate(rows)
+	data := w.deflater.deflate(rows)
 	trailer["Type"] = types.Name("XRef")
 	trailer["Size"] = types.Integer(len(w.entries))
 	trailer["W"] = types.NewIntegerArray(1, wide, 2)
@@ -349,6 +392,17 @@ func AppendFloat(b []byte, f float64) []byte {
 // maximum level takes more than a hundred times as long as the middle levels (33
 // s against 0.2 s for 3 MB), and it cannot be interrupted.
 func Deflate(b []byte) []byte {
+	var d deflater
+	return d.deflate(b)
+}
+
+// A deflater is [Deflate] for several streams. It keeps the memory of a compressor, which takes longer
+// to allocate than a short stream takes to compress. It may be used by several goroutines.
+type deflater struct {
+	idle [zlib.BestCompression + 1]sync.Pool // of *zlib.Writer, by level
+}
+
+func (d *deflater) deflate(b []byte) []byte {
 	level := zlib.BestCompression
 	switch {
 	case len(b) > 4<<20:
@@ -357,23 +411,35 @@ func Deflate(b []byte) []byte {
 		level = 7
 	}
 	var out bytes.Buffer
-	deflate(&out, b, level)
+	w, _ := d.idle[level].Get().(*zlib.Writer)
+	if w == nil {
+		w = newZlib(&out, level)
+	} else {
+		w.Reset(&out)
+	}
+	zip(w, b)
+	d.idle[level].Put(w)
 	return out.Bytes()
 }
 
 // DeflatedSize returns the size of b after fast compression.
 func DeflatedSize(b []byte) int {
 	var n counter
-	deflate(&n, b, zlib.BestSpeed)
+	zip(newZlib(&n, zlib.BestSpeed), b)
 	return int(n)
 }
 
-// deflate compresses b to a writer that never fails.
-func deflate(to io.Writer, b []byte, level int) {
+func newZlib(to io.Writer, level int) *zlib.Writer {
 	w, err := zlib.NewWriterLevel(to, level)
-	if err == nil {
-		_, err = w.Write(b)
+	if err != nil { // only for levels that do not exist
+		panic(err)
 	}
+	return w
+}
+
+// zip compresses b to a writer that never fails.
+func zip(w *zlib.Writer, b []byte) {
+	_, err := w.Write(b)
 	if err == nil {
 		err = w.Close()
 	}
