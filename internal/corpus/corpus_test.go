@@ -519,3 +519,26 @@ func TestWanted(t *testing.T) {
 		}
 	}
 }
+
+// What a watermark adds is no loss, and what it takes away is.
+func TestRemains(t *testing.T) {
+	t.Parallel()
+	paper := content(t, specimen.Of(t, format.PDF))
+	dir := folder(t, map[string][]byte{"paper.pdf": paper, "blank.pdf": blankPage()})
+	for _, tt := range []struct {
+		original, result string
+		scored, lost     bool
+	}{
+		{"paper.pdf", "paper.pdf", true, false},
+		{"paper.pdf", "blank.pdf", true, true},
+		{"blank.pdf", "paper.pdf", false, false},
+	} {
+		var v Verdict
+		if err := remains(t.Context(), filepath.Join(dir, tt.original), filepath.Join(dir, tt.result), &v); err != nil {
+			t.Fatal(err)
+		}
+		if (v.Score != nil) != tt.scored || tt.scored && (*v.Score < 4) != tt.lost {
+			t.Errorf("%s to %s: score %s", tt.original, tt.result, shown(v.Score))
+		}
+	}
+}

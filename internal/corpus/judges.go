@@ -261,6 +261,8 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 		return err
 	}
 	switch {
+	case to == format.PDF && (t.cell.Action == "watermark" || t.cell.Action == "page_numbers"):
+		return remains(ctx, original, results[0], v)
 	case to == format.PDF:
 		return compared(v)(fidelity.Compare(ctx, original, results[0]))
 	case to == format.HTML:
@@ -365,6 +367,27 @@ func compared(v *Verdict) func(fidelity.Score, error) error {
 		}
 		return err
 	}
+}
+
+// remains scores the part of a PDF's ink and letters that a result still has. What the result has
+// besides does not count: the action has added it.
+func remains(ctx context.Context, original, result string, v *Verdict) error {
+	s, err := fidelity.Compare(ctx, original, result)
+	if err != nil || s.Pages[0] == 0 {
+		return err
+	}
+	v.Pages, v.Letters = s.Pages, s.Text
+	sum, parts := 0.0, 0.0
+	for _, part := range []*float64{s.Ink, s.Text} {
+		if part != nil {
+			sum += *part
+			parts++
+		}
+	}
+	if parts > 0 {
+		v.score(10 * sum / parts * float64(min(s.Pages[0], s.Pages[1])) / float64(max(s.Pages[0], s.Pages[1])))
+	}
+	return nil
 }
 
 // similarPages compares pictures with the pages that they show.
