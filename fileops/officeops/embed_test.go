@@ -86,3 +86,28 @@ func TestBookWithBadName(t *testing.T) {
 		}
 	}
 }
+
+// A package document may refer to files outside of its folder.
+func TestBookWithFilesAbove(t *testing.T) {
+	t.Parallel()
+	b := zipOf("mimetype", format.EPUB.MIME(),
+		"META-INF/container.xml", `<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>`,
+		"OEBPS/book.opf", `<package xmlns="http://www.idpf.org/2007/opf" version="2.0" unique-identifier="i"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>T</dc:title><dc:identifier id="i">1</dc:identifier></metadata>`+
+			`<manifest><item id="p" href='../text/one.xhtml' media-type="application/xhtml+xml"/><item id="q" href="two.xhtml" media-type="application/xhtml+xml"/><item id="r" href="../pictures/a.png" media-type="image/png"/></manifest><spine><itemref idref="p"/><itemref idref="q"/></spine></package>`,
+		"text/one.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body><p>First</p><p><img src="../pictures/a.png"/></p></body></html>`,
+		"OEBPS/two.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body><p>Second</p></body></html>`,
+		"pictures/a.png", string(picture()))
+	for to, want := range map[format.Format]string{format.HTML: dataURL(), format.MD: dataURL(), format.TXT: "First"} {
+		in := fileops.Bytes("a.epub", b)
+		if got := warned(t, in, to, nil); got != "" {
+			t.Errorf("%s: warnings %q", to, got)
+		}
+		out, err := convert(t.Context(), office, in, to)
+		systest.NoError(t, err)
+		for _, word := range []string{"First", "Second", want} {
+			if !strings.Contains(string(out), word) {
+				t.Errorf("%s: %q is missing in %s", to, word, out)
+			}
+		}
+	}
+}

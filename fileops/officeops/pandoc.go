@@ -117,6 +117,10 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	from := pandocIn[s.From]
 	files := make(map[string][]byte) // files to write to work
 	switch s.From {
+	case format.EPUB:
+		if in, err = atRoot(in, work); err != nil {
+			return err
+		}
 	case format.MD, format.HTML, format.RST, format.Org, format.TeX, format.FB2:
 		decode := charset.NewText
 		if s.From == format.HTML || s.From == format.FB2 {
