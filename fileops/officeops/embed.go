@@ -45,7 +45,7 @@ func (t *task) embedPictures(ctx context.Context, path, work, media string) erro
 // An embedder copies a page with its pictures.
 type embedder struct {
 	work, media string // media: what the paths of pictures below work start with
-	drawings    bool   // count pictures in drawings, which no later step drops
+	drawings    bool   // count drawings of a picture, such as covers; a later step counts them otherwise
 	lost        pageLosses
 }
 
@@ -174,7 +174,7 @@ func (e *embedder) tag(w io.Writer, t html.Token, raw []byte) error {
 		}
 		return nil
 	case !shown && t.Data == "image" && e.drawings:
-		e.lost.images++
+		e.lost.drawings++
 	}
 	if t.Type == html.SelfClosingTagToken {
 		out.WriteString(" /")

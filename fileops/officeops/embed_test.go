@@ -45,6 +45,7 @@ func TestBookWithoutItsFiles(t *testing.T) {
 		"video":           {epub(`<video src="a.mp4" poster="none.png"><p>Instead</p></video>`), "Instead", aRecording},
 		"sources":         {epub(`<video><source src="a.mp4"/><track src="a.vtt"/><p>Instead</p></video>`), "Instead", aRecording},
 		"frame":           {epub(`<p><iframe src="none.html">hidden text</iframe></p>`), "", aFrame},
+		"drawing":         {epub(`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"><image xlink:href="my%20picture.png"/></svg>`), "<svg", "content_dropped: 1 drawing was left out."},
 		"button":          {epub(`<p><input type="image" src="none.png"/></p>`), "", ""},
 		"FictionBook":     {fb2, dataURL(), aPicture},
 	} {
