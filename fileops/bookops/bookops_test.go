@@ -144,14 +144,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Old books leave elements open, thousands of them.
+// Old books leave elements open, thousands of them. HTML has no slash that closes one.
 func TestOpenElements(t *testing.T) {
 	t.Parallel()
-	body := strings.Repeat("<idx:entry>word ", 3000)
-	out, _, err := convert(t, fileops.Bytes("a.mobi", specimen.Book(format.MOBI, "<html><body>"+body+"</body></html>", "t", nil, specimen.PlainBook)))
-	systest.NoError(t, err)
-	if page := files(t, out)["OEBPS/part00000.html"]; strings.Count(page, "word") != 3000 {
-		t.Errorf("%d words: %.300s", strings.Count(page, "word"), page)
+	for part, breaks := range map[string]int{"<idx:entry>word ": 0, "<mbp:pagebreak/>word ": 3000, "<mbp:pagebreak>word ": 0} {
+		out, _, err := convert(t, fileops.Bytes("a.mobi", specimen.Book(format.MOBI, "<html><body>"+strings.Repeat(part, 3000)+"</body></html>", "t", nil, specimen.PlainBook)))
+		systest.NoError(t, err)
+		page := files(t, out)["OEBPS/part00000.html"]
+		if n := strings.Count(page, "word"); n != 3000 {
+			t.Errorf("%q: %d words: %.300s", part, n, page)
+		}
+		if n := strings.Count(page, "page-break-before"); n != breaks {
+			t.Errorf("%q: %d page breaks: %.300s", part, n, page)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ type pageWriter struct {
 }
 
 // closed returns HTML without the elements that pages leave open: those of the style of
-// text, and unknown ones.
+// text, and unknown ones with content.
 func closed(text []byte) []byte {
 	var out bytes.Buffer
 	for z := html.NewTokenizer(bytes.NewReader(text)); ; {
@@ -59,6 +59,12 @@ func closed(text []byte) []byte {
 			case 0, atom.Font, atom.B, atom.I, atom.U, atom.Big, atom.Small, atom.Center, atom.Strong, atom.Em, atom.Span, atom.Sub, atom.Sup, atom.Tt, atom.Code, atom.S, atom.Strike, atom.A, atom.Blockquote, atom.Div:
 			default:
 				out.Write(raw)
+			}
+		case html.SelfClosingTagToken:
+			raw := bytes.Clone(z.Raw())
+			out.Write(raw)
+			if name, _ := z.TagName(); atom.Lookup(name) == 0 { // HTML ignores the slash
+				out.WriteString("</" + string(name) + ">")
 			}
 		default:
 			out.Write(z.Raw())

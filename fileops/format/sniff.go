@@ -593,7 +593,7 @@ func sniffText(head []byte, whole bool) Format {
 		root = rest
 	}
 	switch {
-	case strings.HasPrefix(root, "<svg") || strings.HasPrefix(root, "<svg:svg"):
+	case strings.HasPrefix(root, "<svg") || isPrefixedSVG(root):
 		return SVG
 	case strings.HasPrefix(root, "<html"), strings.HasPrefix(root, "<head"), strings.HasPrefix(root, "<body"):
 		return HTML
@@ -616,6 +616,21 @@ func sniffText(head []byte, whole bool) Format {
 		return EML
 	}
 	return sniffSubtitles(text)
+}
+
+// isPrefixedSVG reports whether a text in lower case starts with the root of a drawing whose
+// namespace has a prefix, such as that of Python's ElementTree: <ns0:svg xmlns:ns0="…">.
+func isPrefixedSVG(root string) bool {
+	if strings.HasPrefix(root, "<svg:svg") {
+		return true
+	}
+	end := strings.IndexAny(root, " \t\r\n/>")
+	if end < 0 || root[0] != '<' {
+		return false
+	}
+	_, local, ok := strings.Cut(root[:end], ":")
+	tag, _, _ := strings.Cut(root, ">")
+	return ok && local == "svg" && strings.Contains(tag, "http://www.w3.org/2000/svg")
 }
 
 // sniffSubtitles returns the format of a text if it is subtitles, and TXT otherwise.

@@ -279,6 +279,8 @@ func TestSniff(t *testing.T) {
 		{"svg behind everything", "\ufeff\r\n<?xml version=\"1.0\"?>\n<!-- made by\n <html> someone -->\n<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"x.dtd\">\n" + svg, format.SVG, []format.Format{format.SVG}, nil},
 		{"svg behind a long comment", "<!--" + strings.Repeat(" long", 2000) + "-->" + svg, format.SVG, []format.Format{format.SVG}, nil},
 		{"svg with entities", "<?xml version='1.0'?><!DOCTYPE foo [<!ENTITY a \"<html>\">]>" + svg, format.SVG, []format.Format{format.SVG}, nil},
+		{"svg by ElementTree", "<?xml version='1.0'?>\n<ns0:svg\n xmlns:ns0=\"http://www.w3.org/2000/svg\"><ns0:g/></ns0:svg>", format.SVG, []format.Format{format.SVG}, nil},
+		{"another svg", `<?xml version="1.0"?><a:svg xmlns:a="urn:other" xmlns:b="x"><p xmlns="http://www.w3.org/2000/svg"/></a:svg>`, format.XML, []format.Format{format.XML}, []format.Format{format.SVG}},
 		{"svg with a prefix", `<svg:svg xmlns:svg="http://www.w3.org/2000/svg"/>`, format.SVG, []format.Format{format.SVG}, nil},
 		{"html", "<!DOCTYPE html><title>x</title>", format.HTML, []format.Format{format.HTML, format.TXT}, []format.Format{format.SVG, format.PDF}},
 		{"html in capitals", "<!doctype HTML PUBLIC '-//W3C//DTD HTML 4.01//EN'><HTML>", format.HTML, []format.Format{format.HTML}, nil},

@@ -136,7 +136,8 @@ func (e *Engine) metadata(ctx context.Context, job *fileops.Job) error {
 	kept := slices.DeleteFunc(slices.Clone(m.streams), func(s stream) bool {
 		switch s.Type {
 		case "audio", "subtitle":
-			return s.Codec == "" || s.Codec == "unknown"
+			// ffmpeg reads closed captions from every file of the MP4 family, but writes them only to QuickTime files.
+			return s.Codec == "" || s.Codec == "unknown" || s.Codec == "eia_608" && t.iso && in.Format() != format.MOV
 		case "video":
 			return s.cover() && (edit.cover || !t.holdsCover() || !s.sized())
 		case "attachment":

@@ -107,8 +107,6 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// ffmpeg copies the ID3v1 tag of a file that has an ID3v2 tag as sound. No old value may stay.
-
 // Pictures without a size cannot be written: a cover is left out with a warning, and a video is damaged.
 func TestMetadataOfPicturesWithoutSize(t *testing.T) {
 	t.Parallel()
@@ -138,6 +136,35 @@ func TestMetadataOfPicturesWithoutSize(t *testing.T) {
 	}
 }
 
+// ffmpeg reads closed captions and sound without compression from MP4 files, but does not write them there.
+func TestMetadataOfTracksThatMP4LosesHere(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	title := fileops.Args{"set": map[string]any{"title": "New"}}
+	captions := filepath.Join(t.TempDir(), "in.scc")
+	systest.NoError(t, os.WriteFile(captions, []byte("Scenarist_SCC V1.0\n\n00:00:00:00\t9420 9420 94ae 94ae 9470 9470 c8e5 ecec ef80 942f 942f\n\n00:00:00:15\t942c 942c\n"), 0o600))
+	mov := makeFile(t, "captions.mov", args(picture("160x120", 10, 1), "-i", captions, "-map 0 -map 1 -c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:s copy")...)
+	if p := probe(t, must(t, e.Metadata(), title, mov)); len(p.codecs("subtitle")) != 1 {
+		t.Errorf("QuickTime: the result is %+v", p)
+	}
+	// as returns a QuickTime file as MP4.
+	as := func(name string, f *fileops.File) *fileops.File {
+		return fileops.Bytes(name, bytes.ReplaceAll(systest.ReadFile(t, onDisk(t, f)), []byte("qt  "), []byte("isom")))
+	}
+	mp4 := as("captions.mp4", mov)
+	if p := probe(t, must(t, e.Metadata(), title, mp4)); p.Format.Tags["title"] != "New" || len(p.codecs("video")) != 1 || len(p.codecs("subtitle")) != 0 {
+		t.Errorf("MP4: the result is %+v", p)
+	}
+	if text := warned(t, e.Metadata(), title, mp4); !strings.Contains(text, "1 subtitle track was left out") {
+		t.Errorf("warnings %q", text)
+	}
+	sound := as("sound.mp4", makeFile(t, "sound.mov", args(picture("160x120", 10, 1), tone(1, 44100), "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a pcm_s16le")...))
+	if _, err := run(t, e.Metadata(), title, sound); err != nil && !errors.Is(err, fileops.ErrUnsupportedInput) { // later versions of ffmpeg write it
+		t.Errorf("sound without compression: %v", err)
+	}
+}
+
+// ffmpeg copies the ID3v1 tag of a file that has an ID3v2 tag as sound. No old value may stay.
 func TestMetadataOldTag(t *testing.T) {
 	t.Parallel()
 	e := engine(t)

@@ -240,6 +240,8 @@ func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
 		return fileops.Fail(fileops.ErrLimit, err, "the file needs more memory than is allowed; try a smaller one")
 	case says("Decoder (codec", "Unknown decoder", "No decoder could be found"):
 		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file uses a codec that cannot be read here")
+	case says("not currently supported in container"):
+		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file uses a codec that cannot be written to its format here")
 	case says("Invalid data found", "moov atom not found", "End of file", "could not find codec parameters", "parsing failed", "not in whitelist", "not on whitelist"):
 		return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged or incomplete")
 	case errors.Is(kind, fileops.ErrCorruptInput):

@@ -3,7 +3,6 @@ package officeops
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -69,14 +68,10 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			switch err := z.Err(); {
-			case errors.Is(err, io.EOF):
-				return b.Flush()
-			case errors.Is(err, html.ErrBufferExceeded):
-				return fileops.Fail(fileops.ErrLimit, err, "the page has a tag, or a text between two tags, of more than %d MiB", maxToken>>20)
-			default:
+			if err := tokenError(z.Err()); err != nil {
 				return err
 			}
+			return b.Flush()
 		case html.TextToken:
 			switch {
 			case depth > 0:
@@ -182,6 +177,8 @@ func (c cleaner) count(t html.Token) {
 		}
 	case "svg":
 		c.lost.drawings++
+	case "audio", "video":
+		c.lost.recordings++
 	}
 }
 

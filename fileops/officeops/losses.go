@@ -449,7 +449,7 @@ func installedFonts(sandbox *engine.Sandbox) map[string]bool {
 }
 
 // A pageLosses counts the parts of a page that the cleaner leaves out.
-type pageLosses struct{ images, scripts, styles, frames, drawings int }
+type pageLosses struct{ images, scripts, styles, frames, drawings, recordings int }
 
 func (l pageLosses) warn(job *fileops.Job) {
 	if l.scripts > 0 {
@@ -457,6 +457,9 @@ func (l pageLosses) warn(job *fileops.Job) {
 	}
 	if n := l.drawings; n > 0 {
 		job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "drawing"))
+	}
+	if n := l.recordings; n > 0 {
+		job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "recording"))
 	}
 	for _, p := range []struct {
 		n    int

@@ -92,6 +92,7 @@ func TestLossesAreTold(t *testing.T) {
 		"page":                        {page(""), format.DOCX, ""},
 		"picture of a page":           {page(`<img src="a.png"><img src="` + dataURL() + `">`), format.DOCX, picture},
 		"script and style":            {page(`<script>x()</script><link rel=stylesheet href=a.css>`), format.DOCX, "script_not_run: The scripts of the page were not run.\ncontent_dropped: 1 style sheet was left out, because it is not in the file."},
+		"recording":                   {page(`<video src="a.mp4">old browser</video><audio src="a.mp3"></audio>`), format.DOCX, "content_dropped: 2 recordings were left out."},
 		"picture of Markdown":         {fileops.Bytes("a.md", []byte("# Title\n\n![p](a.png)\n")), format.DOCX, picture},
 		"Markdown":                    {fileops.Bytes("a.md", []byte("# Title\n\ntext\n")), format.DOCX, ""},
 		"book of a page":              {page(`<img src="a.png">`), format.EPUB, picture},

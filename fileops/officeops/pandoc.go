@@ -117,6 +117,10 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	from := pandocIn[s.From]
 	files := make(map[string][]byte) // files to write to work
 	switch s.From {
+	case format.EPUB:
+		if in, err = atRoot(in, work); err != nil {
+			return err
+		}
 	case format.MD, format.HTML, format.RST, format.Org, format.TeX, format.FB2:
 		decode := charset.NewText
 		if s.From == format.HTML || s.From == format.FB2 {
@@ -155,7 +159,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	case format.HTML:
 		args = append(args, "--standalone", "--no-highlight")
 		if s.From == format.EPUB || s.From == format.FB2 {
-			args = append(args, "--self-contained") // pictures come from the book
+			args = append(args, "--extract-media="+media) // pictures come from the book
 			defaults["title"] = title
 		} else {
 			defaults["pagetitle"] = title
@@ -212,8 +216,11 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
 	defer f.Close()
-	if s.To == format.MD {
+	switch {
+	case s.To == format.MD:
 		return embedMedia(f, out, work, media)
+	case s.To == format.HTML && (s.From == format.EPUB || s.From == format.FB2):
+		return t.embedPictures(ctx, out, work, media)
 	}
 	return nil
 }
@@ -324,6 +331,10 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 	switch exit.Code { // pandoc manual, "Exit codes"
 	case 44, 63, 64, 65, 92: // XML, a part, a text, its syntax, an encoding
 		return fileops.Fail(fileops.ErrCorruptInput, err, "the document is damaged or cannot be read")
+	case 1: // an exception that pandoc does not expect
+		if strings.Contains(exit.Stderr, "Invalid UTF-8") { // the names in an archive
+			return fileops.Fail(fileops.ErrCorruptInput, err, "the document is damaged or cannot be read")
+		}
 	case 251: // exceeded the memory limit of -M
 		return fileops.Fail(fileops.ErrLimit, err, "the document needs more memory than is allowed")
 	}

@@ -519,3 +519,48 @@ func TestWanted(t *testing.T) {
 		}
 	}
 }
+
+// ffmpeg recognises a short AAC file only if it is told what it is. Something else stays wrong.
+func TestShortAAC(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	short, damaged := filepath.Join(dir, "short.aac"), filepath.Join(dir, "damaged.aac")
+	systest.Run(t, "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "sine=r=8000:d=0.1", "-ac", "2", short)
+	b := systest.ReadFile(t, short)
+	if err := os.WriteFile(damaged, bytes.Repeat([]byte("no sound"), len(b)/8), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := task{path: short, cell: matrix.Cell{Action: "compress", From: format.AAC}}
+	if err := validMedia(t.Context(), in, short); err != nil {
+		t.Error(err)
+	}
+	if err := validMedia(t.Context(), in, damaged); err == nil {
+		t.Error("text is a recording")
+	}
+	if d, err := duration(t.Context(), short); err != nil || d == 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+// What a watermark adds is no loss, and what it takes away is.
+func TestRemains(t *testing.T) {
+	t.Parallel()
+	paper := content(t, specimen.Of(t, format.PDF))
+	dir := folder(t, map[string][]byte{"paper.pdf": paper, "blank.pdf": blankPage()})
+	for _, tt := range []struct {
+		original, result string
+		scored, lost     bool
+	}{
+		{"paper.pdf", "paper.pdf", true, false},
+		{"paper.pdf", "blank.pdf", true, true},
+		{"blank.pdf", "paper.pdf", false, false},
+	} {
+		var v Verdict
+		if err := remains(t.Context(), filepath.Join(dir, tt.original), filepath.Join(dir, tt.result), &v); err != nil {
+			t.Fatal(err)
+		}
+		if (v.Score != nil) != tt.scored || tt.scored && (*v.Score < 4) != tt.lost {
+			t.Errorf("%s to %s: score %s", tt.original, tt.result, shown(v.Score))
+		}
+	}
+}

@@ -205,7 +205,10 @@ func validText(f format.Format, path string) error {
 // the input.
 func validMedia(ctx context.Context, t task, path string) error {
 	decodes := func(path string) error {
-		return check(ctx, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", path, "-f", "null", "-")
+		return reading(path, func(in ...string) error {
+			args := append([]string{"-nostdin", "-v", "error", "-xerror"}, in...)
+			return check(ctx, "ffmpeg", append(args, "-f", "null", "-")...)
+		})
 	}
 	if err := decodes(path); err != nil {
 		if t.cell.Action != "metadata" || fatal(err) != nil || decodes(t.path) == nil {
@@ -229,9 +232,23 @@ func validMedia(ctx context.Context, t task, path string) error {
 	return nil
 }
 
+// reading has a judge read a recording. Its arguments name the demuxer if the judge objects
+// otherwise: two frames of AAC are too few for ffmpeg to recognise them.
+func reading(path string, judge func(in ...string) error) error {
+	err := judge("-i", path)
+	if err != nil && fatal(err) == nil && format.Parse(path) == format.AAC {
+		err = judge("-f", "aac", "-i", path)
+	}
+	return err
+}
+
 // duration returns seconds, or 0 if ffprobe does not know.
 func duration(ctx context.Context, path string) (float64, error) {
-	out, err := tool(ctx, "ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path)
+	var out []byte
+	err := reading(path, func(in ...string) (err error) {
+		out, err = tool(ctx, "ffprobe", append([]string{"-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0"}, in...)...)
+		return err
+	})
 	if err := fatal(err); err != nil {
 		return 0, err
 	}
@@ -261,6 +278,8 @@ func (j *judges) similar(ctx context.Context, t task, results []string, dir stri
 		return err
 	}
 	switch {
+	case to == format.PDF && (t.cell.Action == "watermark" || t.cell.Action == "page_numbers"):
+		return remains(ctx, original, results[0], v)
 	case to == format.PDF:
 		return compared(v)(fidelity.Compare(ctx, original, results[0]))
 	case to == format.HTML:
@@ -365,6 +384,27 @@ func compared(v *Verdict) func(fidelity.Score, error) error {
 		}
 		return err
 	}
+}
+
+// remains scores the part of a PDF's ink and letters that a result still has. What the result has
+// besides does not count: the action has added it.
+func remains(ctx context.Context, original, result string, v *Verdict) error {
+	s, err := fidelity.Compare(ctx, original, result)
+	if err != nil || s.Pages[0] == 0 {
+		return err
+	}
+	v.Pages, v.Letters = s.Pages, s.Text
+	sum, parts := 0.0, 0.0
+	for _, part := range []*float64{s.Ink, s.Text} {
+		if part != nil {
+			sum += *part
+			parts++
+		}
+	}
+	if parts > 0 {
+		v.score(10 * sum / parts * float64(min(s.Pages[0], s.Pages[1])) / float64(max(s.Pages[0], s.Pages[1])))
+	}
+	return nil
 }
 
 // similarPages compares pictures with the pages that they show.
