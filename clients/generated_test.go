@@ -149,6 +149,33 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// Sizes are 64 bits long, so that generated clients do not cut them off at 2 GiB.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"/openapi.json", "/openapi-3.0.json"} {
+		_, doc := document(t, form)
+		found := 0
+		for name, schema := range doc["components"].(map[string]any)["schemas"].(map[string]any) {
+			if strings.HasSuffix(name, "Parameters") {
+				continue // values of actions, far below
+			}
+			props, _ := schema.(map[string]any)["properties"].(map[string]any)
+			for member, p := range props {
+				p, _ := p.(map[string]any)
+				if p["type"] != "integer" || member != "size" && !strings.Contains(member, "bytes") {
+					continue
+				}
+				if found++; p["format"] != "int64" {
+					t.Errorf("%s: %s.%s has no format int64", form, name, member)
+				}
+			}
+		}
+		if found < 5 {
+			t.Errorf("%s: only %d sizes", form, found)
+		}
+	}
+}
+
 // save writes a form of the document to a directory as openapi.json.
 func save(t *testing.T, dir, form string) (doc map[string]any) {
 	t.Helper()
