@@ -5,6 +5,7 @@ package clients
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -52,19 +53,86 @@ func environment(t *testing.T) []string {
 	return []string{"API=" + baseURL, "KEY=" + apiKey, "PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1"}
 }
 
-// compile compiles a program in TypeScript, which uses the client of this repository, to out.
-func compile(t *testing.T, dir, program string) {
+// packed returns the package of the TypeScript client that npm would publish, unpacked.
+func packed(t *testing.T) string {
 	t.Helper()
 	client := filepath.Join(workspace(t), "typescript")
 	systest.NoError(t, os.CopyFS(client, os.DirFS("typescript")))
-	run(t, client, nil, tool(t, "tsc"), "-p", ".")
+	out := t.TempDir()
+	run(t, client, []string{"npm_config_update_notifier=false"}, "npm", "pack", "--pack-destination", out)
+	archives, err := filepath.Glob(filepath.Join(out, "*.tgz"))
+	systest.NoError(t, err)
+	if len(archives) != 1 {
+		t.Fatalf("npm pack made %q", archives)
+	}
+	run(t, out, nil, "tar", "-xzf", archives[0])
+	return filepath.Join(out, "package")
+}
+
+// wheel returns the package of the Python client that would be published, as pip installs it.
+func wheel(t *testing.T) string {
+	t.Helper()
+	client, out := t.TempDir(), t.TempDir()
+	systest.NoError(t, os.CopyFS(client, os.DirFS("python")))
+	const python = "/usr/bin/python3" // has setuptools
+	run(t, client, nil, python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "-w", out, ".")
+	archives, err := filepath.Glob(filepath.Join(out, "*.whl"))
+	systest.NoError(t, err)
+	if len(archives) != 1 {
+		t.Fatalf("pip wheel made %q", archives)
+	}
+	site := filepath.Join(out, "site")
+	run(t, out, nil, python, "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", "--target", site, archives[0])
+	return site
+}
+
+// The packages of the clients have everything that a user expects in them, and nothing else.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T) string
+		want []string
+	}{
+		{"npm", packed, []string{
+			"LICENSE", "README.md", "dist/api.d.ts", "dist/api.js", "dist/index.d.ts", "dist/index.js", "dist/webhooks.d.ts", "dist/webhooks.js", "package.json",
+		}},
+		{"wheel", wheel, []string{
+			"filewright/__init__.py", "filewright/client.py", "filewright/py.typed", "filewright/types.py", "filewright/webhooks.py",
+			"filewright-0.1.0.dist-info/LICENSE", "filewright-0.1.0.dist-info/METADATA",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			dir := tt.make(t)
+			systest.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				name, _ := filepath.Rel(dir, path)
+				switch base := filepath.Base(name); {
+				case err != nil || e.IsDir() || strings.HasSuffix(base, ".pyc"):
+				case strings.Contains(name, ".dist-info") && base != "LICENSE" && base != "METADATA": // of pip
+				default:
+					got = append(got, name)
+				}
+				return err
+			}))
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("the package has %q; want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// compile compiles a program in TypeScript, which uses the client of this repository, to out.
+func compile(t *testing.T, dir, program string) {
+	t.Helper()
 	modules := filepath.Join(dir, "node_modules")
 	for _, d := range []string{filepath.Join(modules, "@filewright"), filepath.Join(modules, "@types")} {
 		systest.NoError(t, os.MkdirAll(d, 0o700))
 	}
 	types, err := filepath.Abs("generators/node_modules/@types/node")
 	systest.NoError(t, err)
-	systest.NoError(t, os.Symlink(client, filepath.Join(modules, "@filewright", "client")))
+	systest.NoError(t, os.Symlink(packed(t), filepath.Join(modules, "@filewright", "client")))
 	systest.NoError(t, os.Symlink(types, filepath.Join(modules, "@types", "node")))
 	systest.NoError(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600))
 	run(t, dir, nil, tool(t, "tsc"), append(slices.Clone(strict), program)...)
@@ -102,6 +170,9 @@ func TestQuickstart(t *testing.T) {
 				command = []string{built}
 			}
 			env := environment(t)
+			if tt.section == "Python client" {
+				env = append(env, "PYTHONPATH="+wheel(t))
+			}
 			run(t, dir, env, command[0], command[1:]...)
 			if pdf := systest.ReadFile(t, filepath.Join(dir, "report.pdf")); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
 				t.Errorf("report.pdf starts with %q", pdf[:min(len(pdf), 200)])

@@ -96,6 +96,7 @@ func TestGenerators(t *testing.T) {
 		{"oapi-codegen", testOAPICodegen, "/openapi-3.0.json"},
 		{"openapi-typescript of 3.0", testTypeScript, "/openapi-3.0.json"},
 		{"hey-api", testHeyAPI, "/openapi.json"},
+		{"openapi-generator", testOpenAPIGenerator, "/openapi-3.0.json"},
 		{"redocly", testRedocly, "/openapi.json"},
 		{"redocly of 3.0", testRedocly, "/openapi-3.0.json"},
 		{"spectral", testSpectral, "/openapi.json"},
@@ -144,6 +145,33 @@ func TestExamples(t *testing.T) {
 		walk("responses", doc["components"].(map[string]any)["responses"])
 		if found < 70 {
 			t.Errorf("%s: only %d bodies in JSON", form, found)
+		}
+	}
+}
+
+// Sizes are 64 bits long, so that generated clients do not cut them off at 2 GiB.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"/openapi.json", "/openapi-3.0.json"} {
+		_, doc := document(t, form)
+		found := 0
+		for name, schema := range doc["components"].(map[string]any)["schemas"].(map[string]any) {
+			if strings.HasSuffix(name, "Parameters") {
+				continue // values of actions, far below
+			}
+			props, _ := schema.(map[string]any)["properties"].(map[string]any)
+			for member, p := range props {
+				p, _ := p.(map[string]any)
+				if p["type"] != "integer" || member != "size" && !strings.Contains(member, "bytes") {
+					continue
+				}
+				if found++; p["format"] != "int64" {
+					t.Errorf("%s: %s.%s has no format int64", form, name, member)
+				}
+			}
+		}
+		if found < 5 {
+			t.Errorf("%s: only %d sizes", form, found)
 		}
 	}
 }
@@ -211,6 +239,19 @@ func testHeyAPI(t *testing.T, form string) {
 	run(t, dir, nil, tool(t, "openapi-ts"))
 	run(t, dir, nil, tool(t, "tsc"), append(slices.Clone(strict), "--lib", "es2022,dom,dom.iterable", "flow-hey-api.ts")...)
 	flow(t, dir, nil, "node", "out/flow-hey-api.js", baseURL, apiKey)
+}
+
+// testOpenAPIGenerator generates a client in Python with the newest version of openapi-generator that npm
+// has as a whole; later packages download it from elsewhere.
+func testOpenAPIGenerator(t *testing.T, form string) {
+	dir := workspace(t, "flow_openapi_generator.py")
+	b, err := json.Marshal(requests(save(t, dir, form)))
+	systest.NoError(t, err)
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "requests.json"), b, 0o600))
+	run(t, dir, nil, tool(t, "openapi-generator"), "generate", "-g", "python", "-i", "openapi.json", "-o", ".", "--package-name", "generated")
+	const python = "/usr/bin/python3" // has the packages that the client imports
+	run(t, dir, nil, python, "-m", "compileall", "-q", "generated")
+	flow(t, dir, nil, python, "flow_openapi_generator.py", baseURL, apiKey)
 }
 
 func testRedocly(t *testing.T, form string) {

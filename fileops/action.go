@@ -144,8 +144,12 @@ func (a Accept) parse(args Args) (Params, error) {
 			return p, nil
 		}
 	}
-	e := &unchangedError{ParamError{Param: a.Changes[0], Reason: "is required, or another parameter that changes the file: " + strings.Join(a.Changes, ", ")}}
+	e := &unchangedError{ParamError{Param: a.Changes[0], Reason: "is required", Missing: true}}
+	if len(a.Changes) > 1 {
+		e.Reason += ", or another parameter that changes the file: " + strings.Join(a.Changes[1:], ", ")
+	}
 	if d, ok := a.Params.selector(); ok {
+		e.Missing = false
 		e.Param, e.Reason = d.Name, "is the format of the file; choose another one, or add a parameter that changes the file: "+strings.Join(a.Changes, ", ")
 	}
 	return Params{}, e

@@ -173,6 +173,23 @@ func TestResolveSameFormat(t *testing.T) {
 	}
 }
 
+// An action without a format that needs a parameter with which it changes the file misses one.
+func TestResolveChangesNothing(t *testing.T) {
+	t.Parallel()
+	params := fileops.Schema{{Name: "text", Doc: "Text."}, {Name: "image", Doc: "Picture."}}
+	for reason, changes := range map[string][]string{
+		"is required": {"text"}, "is required, or another parameter that changes the file: image": {"text", "image"},
+	} {
+		reg, err := fileops.NewRegistry(action(fileops.Spec{Name: "mark", Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}, Changes: changes, Params: params}}}))
+		systest.NoError(t, err)
+		_, _, err = reg.Resolve("mark", []format.Format{format.PDF}, nil)
+		var pe *fileops.ParamError
+		if !errors.As(err, &pe) || !pe.Missing || pe.Param != "text" || pe.Reason != reason {
+			t.Errorf("%v: %v", changes, err)
+		}
+	}
+}
+
 // A format without other targets keeps the list of its own.
 func TestSchemaSameFormatOnly(t *testing.T) {
 	t.Parallel()

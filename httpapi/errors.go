@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type Problem struct {
 	Message   string   `json:"message"`           // equal to Detail
 	Code      int      `json:"code"`              // equal to Status
 	RequestID string   `json:"request_id"`        // set when the response is sent
-	Param     string   `json:"param,omitempty"`   // member of the request that caused the error
+	Param     string   `json:"param,omitempty"`   // member, header or path parameter of the request that caused the error
 	Allowed   []string `json:"allowed,omitempty"` // accepted values
 
 	// MaxBytes is the size of the largest file that the operation accepts; 0 for other errors.
@@ -104,16 +105,16 @@ func asProblem(err error) *Problem {
 	}
 	for _, m := range errorMap {
 		if errors.Is(err, m.err) {
-			detail := m.detail
+			detail, param := m.detail, m.param
 			var public *upload.Error
 			switch {
 			case errors.Is(m.err, os.ErrDeadlineExceeded):
 			case errors.As(err, &public):
-				detail = public.Message
+				detail, param = public.Message, cmp.Or(public.Param, param)
 			case detail == "":
 				detail = err.Error()
 			}
-			return &Problem{Status: m.status, Slug: m.slug, Detail: detail, Param: m.param, RetryAfter: m.retry}
+			return &Problem{Status: m.status, Slug: m.slug, Detail: detail, Param: param, RetryAfter: m.retry}
 		}
 	}
 	return problem(http.StatusInternalServerError, "internal_error", "internal error; give the request ID to the operator of the service")
@@ -251,6 +252,9 @@ func (n *Node) fail(w http.ResponseWriter, r *http.Request, err error) {
 			err = errParam // errParam repeats names from the client, which may be misplaced secrets
 		}
 		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.Any("err", err))
+	}
+	if rec, ok := w.(*recorder); ok && p.Param == "" && (p.Status == http.StatusNotFound || p.Status == http.StatusGone) {
+		p.Param = rec.param // what the path names does not exist
 	}
 	p.Type = "/docs#error-" + p.Slug
 	p.Title = http.StatusText(p.Status)

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -39,12 +40,19 @@ func TestErrorContract(t *testing.T) {
 		{"unknown state", "GET", "/api/v1/operations?status=done", "", "invalid_request", "status", "[queued running completed failed]", ""},
 		{"bad limit", "GET", "/api/v1/operations?limit=x", "", "invalid_request", "limit", "", "from 1 to 200"},
 		{"bad time", "GET", "/api/v1/status/x?wait=soon", "", "invalid_request", "wait", "", ""},
+		{"file key that is no text", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q,5]}`, key), "invalid_request", "file_keys[1]", "", "file_keys[1] must be a string, not a number"},
+		{"too large", "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":9000000000000000000,"mime_type":"text/plain"}`, "too_large", "size", "", "the limit is"},
+		{"other object", "POST", "/api/v1/complete-upload", fmt.Sprintf(`{"file_key":%q,"object_name":"x","upload_id":"x","parts":[{"part_number":1,"etag":"x"}]}`, key), "invalid_request", "object_name", "", "object_name does not match"},
+		{"unknown operation", "GET", "/api/v1/status/x", "", "not_found", "main_task_id", "", ""},
+		{"unknown result", "GET", "/v1/download/x", "", "not_found", "file_key", "", ""},
+		{"unknown endpoint", "GET", "/api/v1/x", "", "not_found", "", "", "unknown endpoint /api/v1/x"},
+		{"wrong method", "PUT", "/api/v1/do", "", "method_not_allowed", "", "[OPTIONS POST]", "allowed: OPTIONS, POST"},
 		{"unknown file", "POST", "/api/v1/do", `{"action":"convert","file_keys":["x"],"parameters":{"convert_to":"md"}}`, "not_found", "file_keys[0]", "", ""},
 	} {
 		status, m := a.call(t, "key-a", tt.method, tt.path, tt.body)
-		want := 400
-		if tt.slug == "not_found" {
-			want = 404
+		want := cmp.Or(map[string]int{"not_found": 404, "method_not_allowed": 405, "too_large": 413}[tt.slug], 400)
+		if tt.param == "" {
+			tt.param = "<nil>"
 		}
 		allowed := ""
 		if m["allowed"] != nil {
@@ -52,7 +60,7 @@ func TestErrorContract(t *testing.T) {
 				allowed = "*"
 			}
 		}
-		if status != want || m["error"] != tt.slug || m["param"] != tt.param || allowed != tt.allowed || !strings.Contains(m["message"].(string), tt.text) {
+		if status != want || m["error"] != tt.slug || fmt.Sprint(m["param"]) != tt.param || allowed != tt.allowed || !strings.Contains(m["message"].(string), tt.text) {
 			t.Errorf("%s: %d %v", tt.name, status, m)
 		}
 		link, _ := strings.CutPrefix(m["type"].(string), "/docs#")

@@ -180,6 +180,7 @@ func (n *Node) cors(w http.ResponseWriter, r *http.Request) bool {
 type recorder struct {
 	*pacedWriter
 	route  string
+	param  string // the only parameter of the route, if it has exactly one
 	status int
 	bytes  int64
 }

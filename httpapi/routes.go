@@ -72,7 +72,9 @@ func (n *Node) route(routes []route) (err error) {
 		n.fail(w, r, problem(http.StatusNotFound, "not_found", "unknown endpoint %s", r.URL.Path))
 	})
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "method %s is not allowed; allowed: %s", r.Method, w.Header().Get("Allow")))
+		p := problem(http.StatusMethodNotAllowed, "method_not_allowed", "method %s is not allowed; allowed: %s", r.Method, w.Header().Get("Allow"))
+		p.Allowed = strings.Split(w.Header().Get("Allow"), ", ")
+		n.fail(w, r, p)
 	})
 	defer func() {
 		// The router panics if a path is invalid or occurs twice.
@@ -103,6 +105,9 @@ func handle(router *httprouter.Router, rt route, path string) {
 		}
 		if rec, ok := w.(*recorder); ok {
 			rec.route = rt.path
+			if len(params) == 1 {
+				rec.param = params[0].Key
+			}
 		}
 		rt.handler(w, r)
 	}

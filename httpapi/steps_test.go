@@ -277,7 +277,7 @@ func TestStepsRefused(t *testing.T) {
 		{`[` + strings.Repeat(convert+",", 3) + convert + `]`, "", "invalid_request", "steps", "at most 3 steps"},
 		{`[` + convert + `,{}]`, "", "invalid_request", "steps[1].action", "needs an action"},
 		{`[` + convert + `,{"action":" "}]`, "", "invalid_request", "steps[1].action", "needs an action"},
-		{`[` + convert + `,7]`, "", "invalid_request", "steps", "must be an object"},
+		{`[` + convert + `,7]`, "", "invalid_request", "steps[1]", "steps[1] must be an object, not a number"},
 		{`{}`, "", "invalid_request", "steps", "must be an array"},
 		{`[{"action":"join"}]`, "", "unsupported_operation", "steps[0].action", "step 1 (join) does not accept txt; it accepts md"},
 		{`[` + convert + `,` + convert + `]`, "", "unsupported_operation", "steps[1].action", "step 2 (convert) does not accept md from step 1 (convert); it accepts txt"},

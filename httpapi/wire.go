@@ -286,8 +286,10 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 		mt, params, err := mime.ParseMediaType(ct)
 		utf8 := err == nil && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8"))
 		if err != nil || !utf8 || mt != "application/json" && !strings.HasSuffix(mt, "+json") {
-			return nil, problem(http.StatusUnsupportedMediaType, "unsupported_media_type",
+			p := problem(http.StatusUnsupportedMediaType, "unsupported_media_type",
 				"the body must be JSON; send it with the header Content-Type: application/json")
+			p.Param, p.Allowed = "Content-Type", []string{"application/json"}
+			return nil, p
 		}
 	}
 	body, err := s.readBody(w, r)
@@ -331,13 +333,29 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 			if got = jsonType(got); number != "" && len(number) <= 40 {
 				got = number
 			}
-			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, want, got)
-			p.Param = wrongType.Field
-			return nil, p
+			name := wrongType.Field + elementIndex(body, wrongType)
+			return nil, invalid(name, "%s must be %s, not %s", name, want, got)
 		}
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is not valid JSON: %s", err)
 	}
 	return body, nil
+}
+
+// elementIndex returns the index of the element that has the wrong type, such as "[1]". It is empty if the
+// member itself has the wrong type, or is not a member of the body.
+func elementIndex(body []byte, e *json.UnmarshalTypeError) string {
+	var members map[string]json.RawMessage
+	var elements []json.RawMessage
+	if json.Unmarshal(body, &members) != nil || json.Unmarshal(members[e.Field], &elements) != nil {
+		return ""
+	}
+	for i, element := range elements {
+		v := reflect.New(e.Type).Interface()
+		if json.Unmarshal(element, v) != nil {
+			return "[" + strconv.Itoa(i) + "]"
+		}
+	}
+	return ""
 }
 
 // maxValues is the largest number of values in a request body, beside the values of its files or

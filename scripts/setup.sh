@@ -38,6 +38,10 @@ else
 		fetch_go=yes
 		packages ca-certificates
 		want curl command -v curl
+	# The tests build the package of the Python client, and run a generator of clients, which is written in
+	# Java (200 MB), with what its client imports.
+	packages python3-pip python3-setuptools python3-wheel python3-urllib3 python3-six python3-dateutil python3-certifi
+	want default-jre-headless command -v java
 		want unzip command -v unzip
 	fi
 	want gcc command -v gcc

@@ -33,9 +33,9 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 	case f.UploadID == "":
 		return nil, false, errNotFound() // a result, not an upload
 	case objectName != "" && objectName != f.Object:
-		return nil, false, &Error{Kind: ErrInvalid, Message: "object_name does not match this upload"}
+		return nil, false, &Error{Kind: ErrInvalid, Param: "object_name", Message: "object_name does not match this upload"}
 	case uploadID != "" && uploadID != f.UploadID:
-		return nil, false, &Error{Kind: ErrInvalid, Message: "upload_id does not match this upload"}
+		return nil, false, &Error{Kind: ErrInvalid, Param: "upload_id", Message: "upload_id does not match this upload"}
 	}
 	if f, err = m.settle(ctx, f); err != nil {
 		return nil, false, err

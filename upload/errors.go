@@ -60,6 +60,7 @@ type Error struct {
 	Kind    error  // one of the variables above, or fs.ErrNotExist
 	Message string // for people; names parts and sizes where that helps
 	Part    int    // number of the part that caused it; 0: no part
+	Param   string // name of the wrong value, such as "size"; may be empty
 	Cause   error  // may be nil; not part of the message
 }
 

@@ -283,21 +283,21 @@ func (r *Request) fingerprint() string {
 
 // check returns an error unless the request is valid.
 func (m *Manager) check(r Request) error {
-	invalid := func(kind error, format string, args ...any) error {
-		return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	invalid := func(kind error, param, format string, args ...any) error {
+		return &Error{Kind: kind, Param: param, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case r.Size < 0:
-		return invalid(ErrInvalid, "size is negative")
+		return invalid(ErrInvalid, "size", "size is negative")
 	case r.Size > m.opts.MaxSize:
-		return invalid(ErrTooLarge, "size is %d bytes; the limit is %d", r.Size, m.opts.MaxSize)
+		return invalid(ErrTooLarge, "size", "size is %d bytes; the limit is %d", r.Size, m.opts.MaxSize)
 	case r.Parts < 0:
-		return invalid(ErrInvalid, "number of parts is negative")
+		return invalid(ErrInvalid, "parts", "number of parts is negative")
 	case r.Parts > m.opts.MaxParts:
-		return invalid(ErrInvalid, "%d parts; the limit is %d", r.Parts, m.opts.MaxParts)
+		return invalid(ErrInvalid, "parts", "%d parts; the limit is %d", r.Parts, m.opts.MaxParts)
 	}
 	if need := (r.Size + MaxPart - 1) / MaxPart; need > int64(max(r.Parts, 1)) {
-		return invalid(ErrInvalid, "a part has at most %d bytes, so this size needs at least %d parts", int64(MaxPart), need)
+		return invalid(ErrInvalid, "parts", "a part has at most %d bytes, so this size needs at least %d parts", int64(MaxPart), need)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -128,31 +129,50 @@ func createAccount(c *cli) *cobra.Command {
 
 func listAccounts(c *cli) *cobra.Command {
 	var where database
+	var asJSON bool
 	return c.command(spec{
 		use: "list", short: "show all accounts",
-		long:  "Lists all accounts. An account without a name cannot log in; it has API keys only.",
-		flags: where.register,
+		long: "Lists all accounts. An account without a name cannot log in; it has API keys only.",
+		flags: func(fs *flagSet) {
+			fs.BoolVar(&asJSON, "json", false, "print one JSON array")
+			where.register(fs)
+		},
 		run: func(ctx context.Context, _ []string) error {
-			return withAccounts(ctx, where, func(a *auth.Accounts) error { return c.printAccounts(ctx, a) })
+			return withAccounts(ctx, where, func(a *auth.Accounts) error { return c.printAccounts(ctx, a, asJSON) })
 		},
 	})
 }
 
-func (c *cli) printAccounts(ctx context.Context, a *auth.Accounts) error {
+func (c *cli) printAccounts(ctx context.Context, a *auth.Accounts, asJSON bool) error {
 	all, err := a.List(ctx)
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tCREATED\tLAST LOGIN\tSTORED BYTES\tSTATE")
+	type row struct {
+		ID            string    `json:"id"`
+		Name          string    `json:"name,omitempty"` // empty: it has API keys only
+		Created       time.Time `json:"created"`
+		LastLogin     time.Time `json:"last_login,omitzero"`
+		StoredBytes   int64     `json:"stored_bytes"`
+		Administrator bool      `json:"administrator"`
+		Disabled      time.Time `json:"disabled,omitzero"`
+		state         string
+	}
+	rows := make([]row, 0, len(all))
 	for _, acct := range all {
 		used, err := a.Used(ctx, acct.ID)
 		if err != nil {
 			return err
 		}
-		name := acct.Name
-		name = cmp.Or(name, "-")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", acct.ID, name, day(acct.Created), day(acct.LastLogin), used.StoredBytes, accountState(acct))
+		rows = append(rows, row{acct.ID, acct.Name, acct.Created.UTC(), acct.LastLogin.UTC(), used.StoredBytes, acct.Administrator, acct.Disabled.UTC(), accountState(acct)})
+	}
+	if asJSON {
+		return c.printJSON(rows)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tCREATED\tLAST LOGIN\tSTORED BYTES\tSTATE")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, cmp.Or(r.Name, "-"), day(r.Created), day(r.LastLogin), r.StoredBytes, r.state)
 	}
 	return w.Flush()
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -175,14 +175,14 @@ func (c *cli) command(s spec) *cobra.Command {
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if n := len(args); n < s.min || n > s.max && s.max >= 0 {
-			expected := strconv.Itoa(s.min)
+			_, expected, _ := strings.Cut(s.use, " ")
 			switch {
-			case s.max < 0:
-				expected = "at least " + expected
-			case s.min != s.max:
-				expected += " to " + strconv.Itoa(s.max)
+			case s.max == 0:
+				return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+			case n < s.min:
+				return usageError{fmt.Errorf("missing arguments: expected %s", expected)}
 			}
-			return usageError{fmt.Errorf("%d arguments, expected %s", n, expected)}
+			return usageError{fmt.Errorf("too many arguments: expected %s", expected)}
 		}
 		return nil
 	}
@@ -249,6 +249,14 @@ those of serve in a YAML file: refserver serve --config FILE.
 	default: // cobra's own
 		fmt.Fprintf(c.out, "%s\n\n%s", cmd.Long, cmd.UsageString())
 	}
+}
+
+// printJSON prints a value with --json, for programs.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // list prints commands.

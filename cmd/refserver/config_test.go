@@ -79,7 +79,7 @@ func TestBadConfiguration(t *testing.T) {
 		want string
 	}{
 		"unknown flag":       {nil, []string{"--nonsense"}, "nonsense"},
-		"argument":           {nil, []string{"x"}, "arguments"},
+		"argument":           {nil, []string{"x"}, `unexpected argument "x"`},
 		"bad duration":       {nil, []string{"--file-ttl", "soon"}, "file-ttl"},
 		"bad environment":    {map[string]string{"FILEWRIGHT_DRAIN": "soon"}, nil, "FILEWRIGHT_DRAIN"},
 		"bad URL":            {nil, []string{"--public-url", "files.example.com"}, "--public-url"},
@@ -190,11 +190,11 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--concurrency", "offices=2"}, 2, "office, web"},
 		{[]string{"serve", "--queues", "offices"}, 2, "office, web"},
 		{[]string{"formats", "nonsense"}, 1, `"nonsense"`},
-		{[]string{"convert", "a"}, 2, "arguments"},
+		{[]string{"convert", "a"}, 2, "missing arguments: expected IN OUT"},
 		{[]string{"keys", "revoke", "--data-dir", made, "nonsense"}, 1, "no API key"},
 		{[]string{"keys", "revoke", "nonsense", "--data-dir", made}, 1, "no API key"},
 		{[]string{"keys", "revoke", "--data-dir", made, "--", "--nonsense"}, 1, "no API key"},
-		{[]string{"keys", "revoke", "nonsense", "--data-dir", made, "x"}, 2, "2 arguments"},
+		{[]string{"keys", "revoke", "nonsense", "--data-dir", made, "x"}, 2, "too many arguments: expected ID"},
 		{[]string{"keys", "list", "--data-dir", missing}, 1, "not a data directory"},
 		{[]string{"keys", "revoke", "--data-dir", missing, "x"}, 1, "not a data directory"},
 		{[]string{"accounts", "list", "--data-dir", missing}, 1, "not a data directory"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -126,9 +125,7 @@ Secrets are not printed.`,
 			}
 			all := flags.effective()
 			if asJSON {
-				e := json.NewEncoder(c.out)
-				e.SetIndent("", "  ")
-				return e.Encode(all)
+				return c.printJSON(all)
 			}
 			return printConfig(c.out, all)
 		},

@@ -87,16 +87,20 @@ func createKey(c *cli) *cobra.Command {
 
 func listKeys(c *cli) *cobra.Command {
 	var where database
+	var asJSON bool
 	return c.command(spec{
 		use: "list", short: "list all keys, without their secret text", long: "Lists all API keys.",
-		flags: where.register,
+		flags: func(fs *flagSet) {
+			fs.BoolVar(&asJSON, "json", false, "print one JSON array")
+			where.register(fs)
+		},
 		run: func(ctx context.Context, _ []string) error {
-			return withAccounts(ctx, where, func(a *auth.Accounts) error { return c.printKeys(ctx, a) })
+			return withAccounts(ctx, where, func(a *auth.Accounts) error { return c.printKeys(ctx, a, asJSON) })
 		},
 	})
 }
 
-func (c *cli) printKeys(ctx context.Context, a *auth.Accounts) error {
+func (c *cli) printKeys(ctx context.Context, a *auth.Accounts, asJSON bool) error {
 	all, err := a.Keys().List(ctx, "")
 	if err != nil {
 		return err
@@ -108,6 +112,30 @@ func (c *cli) printKeys(ctx context.Context, a *auth.Accounts) error {
 	names := make(map[string]string)
 	for _, acct := range accts {
 		names[acct.ID] = acct.Name
+	}
+	if asJSON {
+		type key struct {
+			ID        string    `json:"id"`
+			Prefix    string    `json:"prefix"`
+			Name      string    `json:"name"`
+			AccountID string    `json:"account_id"`
+			Account   string    `json:"account,omitempty"` // name
+			Scopes    []string  `json:"scopes"`
+			Created   time.Time `json:"created"`
+			LastUsed  time.Time `json:"last_used,omitzero"`
+			Expires   time.Time `json:"expires,omitzero"`
+			Revoked   time.Time `json:"revoked,omitzero"`
+			Addresses []string  `json:"addresses,omitempty"` // all if empty
+			Valid     bool      `json:"valid"`
+		}
+		list := make([]key, 0, len(all))
+		for _, k := range all {
+			list = append(list, key{
+				ID: k.ID, Prefix: k.Prefix, Name: k.Name, AccountID: k.Account, Account: names[k.Account], Scopes: strings.Fields(cmp.Or(k.Scopes, httpapi.DefaultScopes.String())),
+				Created: k.Created.UTC(), LastUsed: k.LastUsed.UTC(), Expires: k.Expires.UTC(), Revoked: k.Revoked.UTC(), Addresses: strings.Fields(k.Addresses), Valid: strings.HasPrefix(keyState(k, time.Now()), "valid"),
+			})
+		}
+		return c.printJSON(list)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tSCOPES\tCREATED\tLAST USED\tADDRESSES\tSTATE")

@@ -13,12 +13,29 @@ import (
 func listen(flag, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("another program already listens on %s; choose another address with --%s", addr, flag)
+		_, port, _ := net.SplitHostPort(addr)
+		return nil, fmt.Errorf("port %s is in use by %s; choose another address with --%s", port, portHolder(addr), flag)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return ln, nil
+}
+
+// checkListen returns an error if the server cannot listen on its addresses. It is called before the
+// slow start, and before the data directory is created.
+func checkListen(cfg *serverConfig) error {
+	for _, l := range []struct{ flag, addr string }{{"listen", cfg.listen}, {"metrics-listen", cfg.metricsLn}, {"debug-listen", cfg.debugLn}} {
+		if l.addr == "" {
+			continue
+		}
+		ln, err := listen(l.flag, l.addr)
+		if err != nil {
+			return err
+		}
+		ln.Close()
+	}
+	return nil
 }
 
 // isLoopback reports whether a listener is reachable only from this host.

@@ -57,9 +57,9 @@ func (d deed) command(c *cli) *cobra.Command {
 	var r localRun
 	s := spec{
 		use: d.action + " " + d.use, short: d.short + ", without a server",
-		long: strings.ToUpper(d.short[:1]) + d.short[1:] + `, without a server. OUT may be a directory. Several
-results are numbered. Existing files are kept unless --force is given. "-" stands for
-standard input (with --from) and standard output.`,
+		long: strings.ToUpper(d.short[:1]) + d.short[1:] + `, without a server. OUT may be a directory; "out/"
+creates it. Several results are numbered. Existing files are kept unless --force is given.
+"-" stands for standard input (with --from) and standard output.`,
 		min: 2, max: 2,
 		flags: r.register,
 		run: func(ctx context.Context, args []string) error {
@@ -84,6 +84,7 @@ type localRun struct {
 	args     argFlags
 	from, to string
 	force    bool
+	json     bool
 }
 
 func (r *localRun) register(fs *flagSet) {
@@ -91,80 +92,118 @@ func (r *localRun) register(fs *flagSet) {
 	fs.StringVar(&r.from, "from", "", "`format` of standard input")
 	fs.StringVar(&r.to, "to", "", "`format` of the result, if OUT does not name it")
 	fs.BoolVar(&r.force, "force", false, "replace existing files")
+	fs.BoolVar(&r.json, "json", false, "write a line of JSON with the results, the warnings and the error")
 	r.engines.register(fs)
 }
 
 // runLocal runs a deed on files.
 func (c *cli) runLocal(ctx context.Context, d deed, r *localRun, in []string, out string) error {
+	if !r.json {
+		e, err := c.process(ctx, d, r, in, out)
+		for _, w := range e.Warnings {
+			fmt.Fprintf(c.err, "refserver %s: warning: %s (%s)\n", d.action, w.Message, w.Code)
+		}
+		for _, path := range e.Outputs {
+			fmt.Fprintln(c.out, path)
+		}
+		return err
+	}
+	if out == "-" {
+		return usageError{errors.New("--json and the result cannot both go to standard output; name a file")}
+	}
+	e, err := c.process(ctx, d, r, in, out)
+	if errors.As(err, new(usageError)) {
+		return err
+	}
+	e.Err = err
+	return errors.Join(err, writeEvent(c.out, e))
+}
+
+// process runs a deed on files. The outputs of the event are files: a result that goes to standard output
+// is not among them.
+func (c *cli) process(ctx context.Context, d deed, r *localRun, in []string, out string) (e batch.Event, err error) {
+	e.Inputs = in
 	// Report path errors before the slow probe of the engines.
 	dir, err := checkPaths(in, out, r.force)
 	if err != nil {
-		return err
+		return e, err
 	}
 	args, err := r.args.args()
 	if err != nil {
-		return usageError{err}
+		return e, usageError{err}
 	}
 	switch {
 	case d.target && r.to != "":
 		args["convert_to"] = string(format.Parse(r.to))
-	case d.target && out != "-" && !isDir(out):
+	case d.target && out != "-" && !isDir(out) && !isNewDir(out):
 		args["convert_to"] = string(format.Parse(out))
 	case d.target && args["convert_to"] == nil:
-		return usageError{fmt.Errorf("--to is required, because %s names no format", out)}
+		return e, usageError{fmt.Errorf("--to is required, because %s names no format", out)}
 	}
-	// In the target's directory, so that results need no copy.
+	// On the file system of the target, so that results need no copy.
 	scratch, err := os.MkdirTemp(dir, ".refserver-")
 	if err != nil {
-		return fmt.Errorf("cannot write to %q: %w", dir, withoutPath(err))
+		return e, fmt.Errorf("cannot write to %q: %w", dir, withoutPath(err))
 	}
 	defer os.RemoveAll(scratch)
 	if in, err = c.stdin(in, r.from, scratch); err != nil {
-		return err
+		return e, err
 	}
 	set := probe(ctx, c, r.engines)
 	defer set.Close()
 	reg, err := fileops.NewRegistry(set.Actions()...)
 	if err != nil {
-		return err
+		return e, err
 	}
 	made := filepath.Join(scratch, "results")
 	if err := os.Mkdir(made, 0o700); err != nil {
-		return err
+		return e, err
 	}
 	local := batch.Local{Registry: reg, TempDir: scratch, MaxOutput: r.engines.output}
 	results, err := local.Process(ctx, batch.Task{Action: d.action, Args: args, Files: in}, made)
 	var param *fileops.ParamError
 	switch {
 	case errors.As(err, &param) && param.Param != "convert_to":
-		return usageError{err}
+		return e, usageError{err}
 	case err != nil:
-		return errors.New(batch.Message(err))
+		return e, failure{err}
 	}
 	names := make([]string, len(results))
 	for i, res := range results {
 		names[i] = res.Name
-		for _, w := range res.Warnings {
-			fmt.Fprintf(c.err, "refserver %s: warning: %s (%s)\n", d.action, w.Message, w.Code)
-		}
+		e.Warnings = append(e.Warnings, res.Warnings...)
 	}
-	return c.place(made, names, out, r.force)
+	e.Outputs, err = c.place(made, names, out, r.force)
+	return e, err
 }
 
-// place moves results to their place and prints their paths, or writes the only one to standard
-// output.
-func (c *cli) place(from string, names []string, out string, force bool) error {
+// A failure is an error of an action with its text for people.
+type failure struct{ error }
+
+// Error implements error.
+func (f failure) Error() string { return batch.Message(f.error) }
+
+// Unwrap returns the cause.
+func (f failure) Unwrap() error { return f.error }
+
+// place moves results to their place and returns their paths, or writes the only one to standard output.
+func (c *cli) place(from string, names []string, out string, force bool) (placed []string, err error) {
 	if out == "-" {
 		if len(names) != 1 {
-			return fmt.Errorf("there are %d results, which do not fit into standard output; name a directory", len(names))
+			return nil, fmt.Errorf("there are %d results, which do not fit into standard output; name a directory", len(names))
 		}
 		f, err := os.Open(filepath.Join(from, names[0]))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer f.Close()
 		_, err = io.Copy(c.out, f)
-		return err
+		return nil, err
+	}
+	if isNewDir(out) {
+		if err := os.Mkdir(out, 0o777); err != nil {
+			return nil, fmt.Errorf("cannot create %q: %w", out, withoutPath(err))
+		}
 	}
 	to := make([]string, len(names))
 	for i, name := range names {
@@ -172,27 +211,27 @@ func (c *cli) place(from string, names []string, out string, force bool) error {
 		case isDir(out):
 			to[i] = filepath.Join(out, name)
 		case format.Parse(name) != format.Parse(out):
-			return fmt.Errorf("the result is a %s file, so it cannot be named %q", strings.TrimPrefix(filepath.Ext(name), "."), out)
+			return nil, fmt.Errorf("the result is a %s file, so it cannot be named %q", strings.TrimPrefix(filepath.Ext(name), "."), out)
 		case len(names) > 1:
 			to[i] = fmt.Sprintf("%s-%03d%s", strings.TrimSuffix(out, ext), i+1, ext)
 		default:
 			to[i] = out
 		}
 		if err := checkTarget(to[i], force); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i, name := range names {
 		if err := batch.Move(filepath.Join(from, name), to[i], force); err != nil {
 			var exists *batch.ExistsError
 			if errors.As(err, &exists) { // created in the meantime
-				return cmp.Or(checkTarget(to[i], force), err)
+				return placed, cmp.Or(checkTarget(to[i], force), err)
 			}
-			return err
+			return placed, err
 		}
-		fmt.Fprintln(c.out, to[i])
+		placed = append(placed, to[i])
 	}
-	return nil
+	return placed, nil
 }
 
 // stdin returns the paths of inputs, with the content of standard input in a file in place of "-".
@@ -223,7 +262,15 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// checkPaths returns an error for invalid paths, else the directory of the results.
+// isNewDir reports whether a path names a directory, by a slash at its end, that does not exist. Only such
+// a path creates a directory, so a typo does not.
+func isNewDir(path string) bool {
+	_, err := os.Stat(path)
+	return strings.HasSuffix(path, string(filepath.Separator)) && errors.Is(err, iofs.ErrNotExist)
+}
+
+// checkPaths returns an error for invalid paths, else the directory of the results, or its parent if it does not
+// exist yet.
 func checkPaths(in []string, out string, force bool) (dir string, err error) {
 	dst, derr := os.Stat(out)
 	piped := false
@@ -251,13 +298,16 @@ func checkPaths(in []string, out string, force bool) (dir string, err error) {
 	case derr == nil && dst.IsDir():
 		return out, nil
 	}
-	switch st, err := os.Stat(filepath.Dir(out)); {
+	dir = filepath.Dir(filepath.Clean(out))
+	switch st, err := os.Stat(dir); {
 	case err != nil:
-		return "", fmt.Errorf("cannot write to %q: %w", filepath.Dir(out), withoutPath(err))
+		return "", fmt.Errorf("cannot write to %q: %w", dir, withoutPath(err))
 	case !st.IsDir():
-		return "", fmt.Errorf("cannot write to %q: not a directory", filepath.Dir(out))
+		return "", fmt.Errorf("cannot write to %q: not a directory", dir)
+	case isNewDir(out):
+		return dir, nil
 	}
-	return filepath.Dir(out), checkTarget(out, force)
+	return dir, checkTarget(out, force)
 }
 
 // checkTarget returns an error if no result may be written to path.
@@ -270,10 +320,21 @@ func checkTarget(path string, force bool) error {
 	case st.IsDir():
 		return fmt.Errorf("%q is a directory", path)
 	case !force:
-		return fmt.Errorf("%q exists; use --force to replace it", path)
+		return &takenError{path}
 	}
 	return nil
 }
+
+// A takenError reports that a file exists, which --force would replace.
+type takenError struct{ path string }
+
+// Error implements error.
+func (e *takenError) Error() string {
+	return fmt.Sprintf("%q exists; use --force to replace it", e.path)
+}
+
+// Is makes the error match [iofs.ErrExist].
+func (e *takenError) Is(target error) bool { return target == iofs.ErrExist }
 
 // withoutPath returns an operating system error without the call and the path.
 func withoutPath(err error) error {

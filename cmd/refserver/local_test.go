@@ -4,7 +4,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +60,18 @@ func TestLocalCommands(t *testing.T) {
 		{[]string{"convert", in("a.csv"), "-"}, 2, "", "--to"},
 		{[]string{"zip", "-", "-", in("a.zip"), "--from", "csv"}, 2, "", "only one"},
 		{[]string{"zip", "-", in("a.csv"), in("a.zip"), "--from", "csv"}, 0, in("a.zip") + "\n", ""},
-		{[]string{"lock", sample("one.pdf")}, 2, "", "arguments"},
+		{[]string{"lock", sample("one.pdf")}, 2, "", "missing arguments: expected IN OUT"},
+		{[]string{"split", in("both.pdf"), in("fresh") + "/", "--param", "every=1"}, 0, in("fresh/both-001.pdf") + "\n" + in("fresh/both-002.pdf") + "\n", ""},
+		{[]string{"split", in("both.pdf"), in("none/fresh") + "/", "--param", "every=1"}, 1, "", "no such file or directory"},
+		{[]string{"split", in("both.pdf"), in("failed") + "/", "--param", "every=x"}, 2, "", "every"},
+		{[]string{"thumbnail", sample("photo.jpg"), in("previews") + "/", "--to", "webp"}, 0, in("previews/photo.webp") + "\n", ""},
+		{[]string{"compress", sample("photo.jpg"), in("tiny.jpg"), "--json"}, 0, `{"inputs":["` + sample("photo.jpg") + `"],"outputs":["` + in("tiny.jpg") + `"]}` + "\n", ""},
+		{[]string{"compress", sample("photo.jpg"), in("tiny.jpg"), "--json"}, 1, `{"inputs":["` + sample("photo.jpg") + `"],"outputs":[],"error":{"code":"exists","message":"\"` + in("tiny.jpg") + `\" exists; use --force to replace it"}}` + "\n", "--force"},
+		{[]string{"unlock", in("locked.pdf"), in("open2.pdf"), "--param", "password=wrong", "--json"}, 1, "*", "password"},
+		{[]string{"compress", in("none.pdf"), in("tiny.pdf"), "--json"}, 1, `{"inputs":["` + in("none.pdf") + `"],"outputs":[],"error":{"code":"not_found","message":"cannot read \"` + in("none.pdf") + `\": no such file or directory"}}` + "\n", "no such file"},
+		{[]string{"compress", sample("photo.jpg"), "-", "--json"}, 2, "", "name a file"},
+		{[]string{"run", "compress", "--output", in("batch"), sample("photo.jpg")}, 2, "", "with a slash at its end it is created"},
+		{[]string{"run", "compress", "--output", in("batch") + "/", sample("photo.jpg")}, 0, in("batch/photo.jpg") + "\n", ""},
 		{[]string{"compres", "a", "b"}, 2, "", "did you mean compress"},
 	} {
 		var out, errs bytes.Buffer
@@ -71,6 +84,10 @@ func TestLocalCommands(t *testing.T) {
 			t.Errorf("%v: exit code %d, output %q, errors %q; want %d, %q, %q", tt.args, code, out.String(), errs.String(), tt.code, tt.out, tt.err)
 		}
 		switch tt.args[0] {
+		case "unlock":
+			if slices.Contains(tt.args, "--json") && !strings.Contains(out.String(), `"code":"wrong_password"`) {
+				t.Errorf("unlock --json: %s", out.String())
+			}
 		case "inspect":
 			if !strings.Contains(out.String(), `"width": 960`) {
 				t.Errorf("inspect: %s", out.String())
@@ -87,8 +104,111 @@ func TestLocalCommands(t *testing.T) {
 	if len(z.File) != 2 || z.File[0].Name != "stdin.csv" {
 		t.Errorf("archive of %v", z.File)
 	}
+	for _, name := range []string{"none", "failed"} {
+		if isDir(in(name)) {
+			t.Errorf("a failed command created the directory %s", name)
+		}
+	}
 	if left, _ := filepath.Glob(in(".refserver-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Lists are JSON for programs.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	refserver := func(v any, args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), args, &out, &errs, noEnv); code != 0 {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
+		}
+		if v == nil {
+			return
+		}
+		systest.NoError(t, json.Unmarshal(out.Bytes(), v))
+	}
+	var formats []struct {
+		Format    string
+		Actions   []string
+		ConvertTo []string `json:"convert_to"`
+	}
+	refserver(&formats, append([]string{"formats", "csv", "--json"}, withoutEngines()...)...)
+	if len(formats) != 2 || formats[0].Format != "any" || formats[1].Format != "csv" || !slices.Contains(formats[1].Actions, "convert") || !slices.Contains(formats[1].ConvertTo, "json") {
+		t.Errorf("formats: %+v", formats)
+	}
+	refserver(nil, "keys", "create", "--name", "one", "--account", "shop", "--scopes", "read", "--data-dir", dir)
+	var keys []struct {
+		Name      string
+		AccountID string `json:"account_id"`
+		Scopes    []string
+		Valid     bool
+		LastUsed  *string `json:"last_used"`
+	}
+	refserver(&keys, "keys", "list", "--json", "--data-dir", dir)
+	if len(keys) != 1 || keys[0].Name != "one" || keys[0].AccountID != "shop" || !slices.Equal(keys[0].Scopes, []string{"read"}) || !keys[0].Valid || keys[0].LastUsed != nil {
+		t.Errorf("keys: %+v", keys)
+	}
+	var accounts []struct {
+		ID, Name string
+		Disabled *string
+	}
+	refserver(&accounts, "accounts", "list", "--json", "--data-dir", dir)
+	if len(accounts) != 1 || accounts[0].ID != "shop" || accounts[0].Name != "" || accounts[0].Disabled != nil {
+		t.Errorf("accounts: %+v", accounts)
+	}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), append([]string{"doctor", "--json"}, withoutEngines()...), &out, &errs, noEnv)
+	var doctor struct {
+		Engines []struct {
+			Name, Error string
+			OK          bool
+		}
+		Sandbox struct{ Tier int }
+	}
+	systest.NoError(t, json.Unmarshal(out.Bytes(), &doctor))
+	working, missing := 0, 0
+	for _, e := range doctor.Engines {
+		if e.OK != (e.Error == "") {
+			t.Errorf("doctor: %+v", e)
+		}
+		if e.OK {
+			working++
+		} else {
+			missing++
+		}
+	}
+	if code != 1 || working == 0 || missing == 0 || !strings.Contains(errs.String(), fmt.Sprintf("%d engines are missing", missing)) {
+		t.Errorf("doctor: exit code %d, %+v, %s", code, doctor, errs.String())
+	}
+}
+
+// The server says who listens on its port, before it creates its data directory.
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	systest.NoError(t, err)
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	systest.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, flag := range []string{"listen", "metrics-listen", "debug-listen"} {
+		args := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--" + flag, ln.Addr().String()}
+		var out bytes.Buffer
+		code := run(t.Context(), args, &out, &out, noEnv)
+		name, err := os.ReadFile("/proc/self/comm")
+		systest.NoError(t, err)
+		want := fmt.Sprintf("refserver: port %s is in use by %s (process %d); choose another address with --%s\n", port, strings.TrimSpace(string(name)), os.Getpid(), flag)
+		if code != 1 || out.String() != want {
+			t.Errorf("exit code %d, %q; want 1, %q", code, out.String(), want)
+		}
+	}
+	if isDir(dir) {
+		t.Error("the data directory was created")
+	}
+	if who := portHolder("127.0.0.1:0"); who != "another program" {
+		t.Errorf("nobody listens on port 0, but %s", who)
 	}
 }
 

@@ -98,8 +98,13 @@ func (c *cli) runBatch(ctx context.Context, r *runConfig, action string, files [
 		return usageError{err}
 	}
 	if r.output != "" {
-		if st, err := os.Stat(r.output); err != nil || !st.IsDir() {
-			return usageError{fmt.Errorf("--output: %q is not a directory", r.output)}
+		switch {
+		case isNewDir(r.output):
+			if err := os.Mkdir(r.output, 0o777); err != nil {
+				return fmt.Errorf("--output: cannot create %q: %w", r.output, withoutPath(err))
+			}
+		case !isDir(r.output):
+			return usageError{fmt.Errorf("--output: %q is not a directory; with a slash at its end it is created", r.output)}
 		}
 	}
 	processor, done, err := c.processor(ctx, r)
@@ -221,7 +226,7 @@ func (d *display) report(e batch.Event) {
 	d.finished += len(e.Inputs)
 	d.clear()
 	if d.json {
-		d.line(e)
+		writeEvent(d.out, e) // a broken pipe ends the program
 	} else {
 		for _, w := range e.Warnings {
 			fmt.Fprintf(d.err, "%s: warning: %s (%s)\n", e.Inputs[0], w.Message, w.Code)
@@ -243,9 +248,9 @@ func (d *display) report(e batch.Event) {
 	d.draw(true)
 }
 
-// line writes an event as JSON.
-func (d *display) line(e batch.Event) {
-	type failure struct {
+// writeEvent writes an event as a line of JSON.
+func writeEvent(w io.Writer, e batch.Event) error {
+	type reason struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
@@ -253,15 +258,12 @@ func (d *display) line(e batch.Event) {
 		Inputs   []string          `json:"inputs"`
 		Outputs  []string          `json:"outputs"`
 		Warnings []fileops.Warning `json:"warnings,omitempty"`
-		Error    *failure          `json:"error,omitempty"`
+		Error    *reason           `json:"error,omitempty"`
 	}{Inputs: e.Inputs, Outputs: append([]string{}, e.Outputs...), Warnings: e.Warnings}
 	if e.Err != nil {
-		v.Error = &failure{code(e.Err), batch.Message(e.Err)}
+		v.Error = &reason{code(e.Err), batch.Message(e.Err)}
 	}
-	b, err := json.Marshal(v)
-	if err == nil {
-		fmt.Fprintf(d.out, "%s\n", b)
-	}
+	return json.NewEncoder(w).Encode(v)
 }
 
 // code returns the stable name of a failure.
@@ -275,6 +277,8 @@ func code(err error) string {
 		return answer.Slug
 	case errors.Is(err, os.ErrExist):
 		return "exists"
+	case errors.Is(err, os.ErrNotExist):
+		return "not_found"
 	}
 	var unsupported *fileops.UnsupportedError
 	var param *fileops.ParamError

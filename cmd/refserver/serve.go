@@ -60,6 +60,9 @@ func (c *cli) serve(ctx context.Context, cfg serverConfig) error {
 	if err := cfg.finish(c.env); err != nil {
 		return err
 	}
+	if err := checkListen(&cfg); err != nil {
+		return err
+	}
 	log := cfg.logger(c.err)
 	app, err := open(ctx, cfg, log)
 	if err != nil {

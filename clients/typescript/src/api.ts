@@ -73,7 +73,10 @@ export interface components {
             state: "importing" | "uploading" | "ready" | "failed";
             /** @description Name of the file. Absent while an import does not know it. */
             file_name?: string;
-            /** @description Size in bytes. */
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
             size?: number;
             /** @description Media type. */
             mime_type?: string;
