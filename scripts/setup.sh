@@ -38,10 +38,6 @@ else
 		fetch_go=yes
 		packages ca-certificates
 		want curl command -v curl
-	# The tests build the package of the Python client, and run a generator of clients, which is written in
-	# Java (200 MB), with what its client imports.
-	packages python3-pip python3-setuptools python3-wheel python3-urllib3 python3-six python3-dateutil python3-certifi
-	want default-jre-headless command -v java
 		want unzip command -v unzip
 	fi
 	want gcc command -v gcc
@@ -106,6 +102,10 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	# The tests run the PHP program of the quickstart (16 MB).
 	want php-cli command -v php
 	packages php-curl
+	# The tests build the package of the Python client, and run a generator of clients, which is written in
+	# Java (200 MB), with what its client imports.
+	packages python3-pip python3-setuptools python3-wheel python3-urllib3 python3-six python3-dateutil python3-certifi
+	want default-jre-headless command -v java
 	# Tests start their own servers, without a system service.
 	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
 	want postgresql postgres
