@@ -124,11 +124,15 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	case st.Size() >= p.limit:
 		return errFull
 	}
+	return judgeDecoding(job, p, progress, &stderr)
+}
+
+// judgeDecoding decides about a result that ffmpeg wrote although it met errors: ffmpeg continues after
+// errors and reports success. What it decoded is kept, unless a large part is missing.
+func judgeDecoding(job *fileops.Job, p pass, progress *progress, stderr *complaints) error {
 	if stderr.first != "" {
 		job.Log.Info("ffmpeg reported errors", "stderr", stderr.first, "lines", stderr.n)
 	}
-	// ffmpeg continues after errors and reports success. Keep what it decoded, unless a
-	// large part is missing.
 	expected := progress.expected
 	if short := expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, expected/10) {
 		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
