@@ -56,7 +56,10 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 			return s, nil
 		}
 	}
-	return s, s.detect(r, buf, n)
+	if err := s.detect(r, buf, n); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // detect finds the encoding of a text without a byte order mark of UTF-16 or UTF-32. The first n bytes

@@ -272,7 +272,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		if err != nil {
 			return err
 		}
-		if err := job.WriteBytes(fileops.PageName(job.Input(), r.plan.to, r.number, total), data); err != nil {
+		if err := job.WriteBytes(fileops.PageName(job.Input(), r.to, r.number, total), data); err != nil {
 			return err
 		}
 		job.Progress(float64(i+1) / float64(len(results)))

@@ -168,7 +168,7 @@ func (e *Engine) start(ctx context.Context, p pass, c engine.Cmd, progress *prog
 		c.Args = append([]string{"-v", "level+info"}, c.Args...)
 		complain := c.OnLine
 		c.OnLine = func(line string) {
-			if m := saidLevel.FindStringSubmatch(line); m != nil && m[1] != "info" && m[1] != "warning" {
+			if m := saidLevel.FindStringSubmatch(line); len(m) > 1 && m[1] != "info" && m[1] != "warning" {
 				complain(line)
 				return
 			}
