@@ -19,8 +19,8 @@ build:
 
 ## test: every behaviour at a short scale; with the race detector where goroutines share data
 test: check
-	$(SCRATCH) $(GO) test -short -vet=off -timeout 60m $(LINK) $(RACE) $(SHARING)
-	$(GO) test -short -vet=off -timeout 60m $(LINK) $(call others,$(SHARING))
+	$(SCRATCH) $(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(RACE) $(SHARING)
+	$(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(LONGEST) $(call others,$(SHARING))
 
 ## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
 ## of the engine packages that work on several files at the same time
@@ -39,9 +39,13 @@ others = $$($(GO) list ./... | grep -vxF "$$($(GO) list $1)")
 # decoders of these packages four to seven times slower.
 ENGINES := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/officeops ./fileops/pdfops ./fileops/pdfread/... ./fileops/standard ./fileops/webops
 TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|Stop|Together'
-# The race detector makes the SQLite of modernc.org, which is C translated to Go, many times slower.
-# Its own memory accesses are not checked; those of this module are.
-RACE := -race -gcflags=modernc.org/...=-race=false
+# The race detector makes the SQLite of modernc.org, which is C translated to Go, and the hashing of
+# passwords many times slower. Their own memory accesses are not checked; those of this module are.
+RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=golang.org/x/crypto/argon2=-race=false
+# The packages whose tests take longest start first: otherwise one of them would run alone at the end.
+LONGEST := ./internal/e2e ./fileops/mediaops ./fileops/officeops ./internal/kills
+# Tests wait for programs, servers and leases, so that one package for each core leaves a core idle at times.
+BUSY := -p $$(( $$(nproc 2>/dev/null || echo 2) + 1 ))
 # These tests spent a third of their processor time in the kernel, much of it to create and remove files.
 SCRATCH := GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(scripts/scratch.sh)
 # Test binaries without debug information link faster.

@@ -47,15 +47,9 @@ type openAPI struct {
 // describeAPI adds the registered actions, their parameters, the response envelope and the
 // extensions to the document.
 func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extension) (openAPI, error) {
-	root, err := parseDocument(openAPISource)
+	d, err := extendedDocument(extensions)
 	if err != nil {
-		return openAPI{}, fmt.Errorf("openapi.yaml: %w", err)
-	}
-	d := document{root}
-	for _, e := range extensions {
-		if err := d.merge(e.OpenAPI); err != nil {
-			return openAPI{}, fmt.Errorf("httpapi: document of an extension: %w", err)
-		}
+		return openAPI{}, err
 	}
 	d.addErrors()
 	d.addActions(reg)
@@ -91,6 +85,21 @@ func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extensio
 	return o, nil
 }
 
+// extendedDocument returns the document that is written by hand, with those of the extensions.
+func extendedDocument(extensions []Extension) (document, error) {
+	root, err := parseDocument(openAPISource)
+	if err != nil {
+		return document{}, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	d := document{root}
+	for _, e := range extensions {
+		if err := d.merge(e.OpenAPI); err != nil {
+			return document{}, fmt.Errorf("httpapi: document of an extension: %w", err)
+		}
+	}
+	return d, nil
+}
+
 // marshal returns the document as JSON.
 func (d document) marshal() ([]byte, error) {
 	var b bytes.Buffer
@@ -102,31 +111,48 @@ func (d document) marshal() ([]byte, error) {
 }
 
 // OpenAPI returns the OpenAPI document of the actions that the service offers now, as JSON.
-func (s *Service) OpenAPI() []byte { return bytes.Clone(s.offered.Load().openAPI.json) }
+func (s *Service) OpenAPI() []byte {
+	o, err := s.offered.Load().openAPI()
+	if err != nil { // the parts that callers of New supply were checked there
+		s.cfg.Log.Error("cannot make the OpenAPI document", "err", err)
+	}
+	return bytes.Clone(o.json)
+}
+
+// withOpenAPI calls f with the document, or answers with an error if there is none.
+func (s *Service) withOpenAPI(w http.ResponseWriter, r *http.Request, f func(openAPI)) {
+	o, err := s.offered.Load().openAPI()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	f(o)
+}
 
 // openAPIJSON answers GET /openapi.json.
 func (s *Service) openAPIJSON(w http.ResponseWriter, r *http.Request) {
-	serveText(w, r, "application/json", s.offered.Load().openAPI.json)
+	s.withOpenAPI(w, r, func(o openAPI) { serveText(w, r, "application/json", o.json) })
 }
 
 // openAPI30 answers GET /openapi-3.0.json.
 func (s *Service) openAPI30(w http.ResponseWriter, r *http.Request) {
-	serveText(w, r, "application/json", s.offered.Load().openAPI.json30)
+	s.withOpenAPI(w, r, func(o openAPI) { serveText(w, r, "application/json", o.json30) })
 }
 
 // openAPIYAML answers GET /openapi.yaml.
 func (s *Service) openAPIYAML(w http.ResponseWriter, r *http.Request) {
-	serveText(w, r, "application/yaml", s.offered.Load().openAPI.yaml)
+	s.withOpenAPI(w, r, func(o openAPI) { serveText(w, r, "application/yaml", o.yaml) })
 }
 
 // docs answers GET /docs and GET /docs/api.
 func (s *Service) docs(w http.ResponseWriter, r *http.Request) {
-	base := strings.TrimSuffix(s.baseURL(r).String(), "/")
-	o := s.offered.Load().openAPI
-	page := bytes.ReplaceAll(o.docs, []byte("BASE="+docsBase), []byte("BASE="+template.HTMLEscapeString(base)))
-	w.Header().Set("Content-Security-Policy", o.policy)
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	serveText(w, r, "text/html; charset=utf-8", page)
+	s.withOpenAPI(w, r, func(o openAPI) {
+		base := strings.TrimSuffix(s.baseURL(r).String(), "/")
+		page := bytes.ReplaceAll(o.docs, []byte("BASE="+docsBase), []byte("BASE="+template.HTMLEscapeString(base)))
+		w.Header().Set("Content-Security-Policy", o.policy)
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		serveText(w, r, "text/html; charset=utf-8", page)
+	})
 }
 
 // serveText answers with a text that changes only with the program. Clients may cache it but must

@@ -138,7 +138,7 @@ func (d document) mergeBranches(n *yaml.Node) {
 			}
 		}
 		remove(n, "type")
-		branches.Content = append(kept, rest)
+		branches.Content = slices.Concat(kept, []*yaml.Node{rest})
 	case len(kept) == 1 && get(n, "description") == nil && get(n, "required") == nil && text(kept[0], "$ref") != "":
 		*n = *kept[0]
 	default:

@@ -628,7 +628,7 @@ func TestOpenAPIForms(t *testing.T) {
 func TestOpenAPIHandlers(t *testing.T) {
 	t.Parallel()
 	s := sampleService(t, Config{})
-	check, err := apicheck.New(s.offered.Load().openAPI.json)
+	check, err := apicheck.New(s.OpenAPI())
 	systest.NoError(t, err)
 	for path, contentType := range map[string]string{
 		"/openapi.json": "application/json", "/openapi-3.0.json": "application/json", "/openapi.yaml": "application/yaml", "/docs": "text/html; charset=utf-8",
@@ -835,7 +835,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 		Checks:  map[string]func(context.Context) error{"store": func(context.Context) error { return nil }},
 	})
 	systest.NoError(t, err)
-	check, err := apicheck.New(s.offered.Load().openAPI.json)
+	check, err := apicheck.New(s.OpenAPI())
 	systest.NoError(t, err)
 	stop := systest.Start(t, s.Run)
 	defer stop()

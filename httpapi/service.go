@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/filewright/filewright/capability"
@@ -49,6 +50,9 @@ func New(cfg Config) (*Service, error) {
 	for _, extension := range cfg.Extensions {
 		s.extensions = append(s.extensions, extension(s))
 	}
+	if _, err := extendedDocument(s.extensions); err != nil {
+		return nil, err
+	}
 	if err := s.Offer(cfg.Actions, cfg.Engines); err != nil {
 		return nil, err
 	}
@@ -75,7 +79,9 @@ type catalogue struct {
 	empty   bool // no action is offered: no worker of the cluster has ever run
 	matrix  *capability.Matrix
 	formats formatsResponse
-	openAPI openAPI
+	// openAPI makes the document when it is called first: many processes never need it, and it takes
+	// a third of the processor time of a start.
+	openAPI func() (openAPI, error)
 }
 
 // Offer replaces the capabilities that clients see, initially Config.Actions and Config.Engines. It
@@ -88,9 +94,7 @@ func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	}
 	c := &catalogue{empty: len(actions) == 0, matrix: capability.New(reg, aliases)}
 	c.formats = describeFormats(c.matrix, engines)
-	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope, s.extensions); err != nil {
-		return err
-	}
+	c.openAPI = sync.OnceValues(func() (openAPI, error) { return describeAPI(reg, s.cfg.Envelope, s.extensions) })
 	s.offered.Store(c)
 	s.ShowEngines(engines)
 	return nil

@@ -481,41 +481,13 @@ func (c *checker) uploads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lacking []string // uploads whose parts were not found
-	for f, err := range c.store.OpenSessions(ctx) {
-		if err != nil {
-			return fmt.Errorf("open sessions: %w", err)
-		}
-		c.counts.Uploads++
-		c.o.Progress(c.counts)
-		_, staged := areas[f.Key]
-		lacks, err := c.lacksPart(ctx, f, staged)
-		if err != nil {
-			return err
-		}
-		if lacks {
-			lacking = append(lacking, f.Key)
-		}
+	lacking, err := c.lackingUploads(ctx, areas)
+	if err != nil {
+		return err
 	}
-	isOpen := func(f *File) bool { return f.State == Open }
-	var left []blob.Info // parts without an open upload
-	for i, err := range c.blobs.List(ctx, blob.PartsPrefix) {
-		if err != nil {
-			return err
-		}
-		if needed, err := c.recordNeeds(ctx, partOwner(i), isOpen); err != nil {
-			return err
-		} else if !needed && c.old(i) {
-			left = append(left, i)
-		}
-	}
-	var leftAreas []string
-	for id, i := range areas {
-		if needed, err := c.recordNeeds(ctx, id, isOpen); err != nil {
-			return err
-		} else if !needed && c.old(i) {
-			leftAreas = append(leftAreas, id)
-		}
+	left, leftAreas, err := c.leftoverParts(ctx, areas)
+	if err != nil {
+		return err
 	}
 	if len(lacking)+len(left)+len(leftAreas) == 0 {
 		return nil
@@ -532,7 +504,58 @@ func (c *checker) uploads(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, i := range left {
+	if err := c.dropParts(ctx, left); err != nil {
+		return err
+	}
+	return c.dropAreas(ctx, leftAreas, areas)
+}
+
+// lackingUploads returns the keys of open uploads with parts that were not found.
+func (c *checker) lackingUploads(ctx context.Context, areas map[string]blob.Info) (lacking []string, err error) {
+	for f, err := range c.store.OpenSessions(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("open sessions: %w", err)
+		}
+		c.counts.Uploads++
+		c.o.Progress(c.counts)
+		_, staged := areas[f.Key]
+		lacks, err := c.lacksPart(ctx, f, staged)
+		if err != nil {
+			return nil, err
+		}
+		if lacks {
+			lacking = append(lacking, f.Key)
+		}
+	}
+	return lacking, nil
+}
+
+// leftoverParts returns old parts and staging areas without an open upload.
+func (c *checker) leftoverParts(ctx context.Context, areas map[string]blob.Info) (parts []blob.Info, ids []string, err error) {
+	isOpen := func(f *File) bool { return f.State == Open }
+	for i, err := range c.blobs.List(ctx, blob.PartsPrefix) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if needed, err := c.recordNeeds(ctx, partOwner(i), isOpen); err != nil {
+			return nil, nil, err
+		} else if !needed && c.old(i) {
+			parts = append(parts, i)
+		}
+	}
+	for id, i := range areas {
+		if needed, err := c.recordNeeds(ctx, id, isOpen); err != nil {
+			return nil, nil, err
+		} else if !needed && c.old(i) {
+			ids = append(ids, id)
+		}
+	}
+	return parts, ids, nil
+}
+
+// dropParts reports parts without an upload that still exist, and deletes them if the check repairs.
+func (c *checker) dropParts(ctx context.Context, parts []blob.Info) error {
+	for _, i := range parts {
 		i, err := blob.Stat(ctx, c.blobs, i.Key)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !c.old(i) {
 			continue
@@ -544,8 +567,13 @@ func (c *checker) uploads(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// dropAreas is dropParts for staging areas.
+func (c *checker) dropAreas(ctx context.Context, ids []string, areas map[string]blob.Info) error {
 	stager, _ := blob.As[blob.Stager](c.blobs) // without a Stager there are no areas
-	for _, id := range leftAreas {
+	for _, id := range ids {
 		i, there := areas[id]
 		if !there || !c.old(i) {
 			continue

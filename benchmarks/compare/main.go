@@ -94,31 +94,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return fmt.Errorf("go build: %w\n%s", err, b)
 		}
 	}
-	var results []result
-	onePage, err := os.ReadFile(filepath.Join(e.sample, "one.pdf"))
+	results, err := e.measure(ctx, wanted, base, *budget, *least, out)
 	if err != nil {
 		return err
-	}
-	for _, t := range append(tasks(e.full), hostedTasks(onePage)...) {
-		if !wanted.MatchString(t.name) || base != nil && base[t.name] == nil {
-			continue
-		}
-		r, err := compare(ctx, e, &t, *budget, *least)
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			// The results of the other tasks are still useful.
-			r.failed = err
-		}
-		if base.suspects(baselineOf([]result{r}))[t.name] {
-			fmt.Fprintf(out, "%s: worse than the baseline; measuring again\n", t.name)
-			if again, err := compare(ctx, e, &t, 2**budget, *least); err == nil {
-				r = again
-			}
-		}
-		r.print(out)
-		results = append(results, r)
 	}
 	if *report != "" {
 		if err := os.WriteFile(*report, document(results, *full, e.tools), 0o644); err != nil {
@@ -130,6 +108,43 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
+	return judge(results, base, out)
+}
+
+// measure runs the wanted tasks that base has, if there is one, and prints their results.
+func (e *environment) measure(ctx context.Context, wanted *regexp.Regexp, base baseline, budget time.Duration, least int, out io.Writer) ([]result, error) {
+	onePage, err := os.ReadFile(filepath.Join(e.sample, "one.pdf"))
+	if err != nil {
+		return nil, err
+	}
+	var results []result
+	for _, t := range append(tasks(e.full), hostedTasks(onePage)...) {
+		if !wanted.MatchString(t.name) || base != nil && base[t.name] == nil {
+			continue
+		}
+		r, err := compare(ctx, e, &t, budget, least)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			// The results of the other tasks are still useful.
+			r.failed = err
+		}
+		if base.suspects(baselineOf([]result{r}))[t.name] {
+			fmt.Fprintf(out, "%s: worse than the baseline; measuring again\n", t.name)
+			if again, err := compare(ctx, e, &t, 2*budget, least); err == nil {
+				r = again
+			}
+		}
+		r.print(out)
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// judge compares results with a baseline, if there is one. It returns an error for each result that is
+// worse and each task that failed.
+func judge(results []result, base baseline, out io.Writer) error {
 	var failed error
 	if base != nil {
 		lines, compared := base.worse(baselineOf(results))

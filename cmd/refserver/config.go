@@ -189,13 +189,8 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.api.RedirectDownloads && s.bucket == nil {
 		return errors.New("--redirect-downloads requires --blob-url s3://…")
 	}
-	if s.publicURL != "" {
-		u, err := url.Parse(s.publicURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("--public-url must be a URL such as https://files.example.com, not %q", s.publicURL)
-		}
-		u.Path = strings.TrimSuffix(u.Path, "/") + "/"
-		s.api.BaseURL = u
+	if err := s.parsePublicURL(); err != nil {
+		return err
 	}
 	if s.api.AbsoluteLinks && s.api.BaseURL == nil {
 		return errors.New("--absolute-links requires --public-url")
@@ -208,6 +203,37 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.api.Limits.InvalidKeys.Burst < 0 {
 		s.api.Limits.InvalidKeys = httpapi.Unlimited()
 	}
+	if err := s.checkNumbers(); err != nil {
+		return err
+	}
+	if err := s.gotenberg.check(s.webhooks.send); err != nil {
+		return err
+	}
+	if err := s.login.check(); err != nil {
+		return err
+	}
+	s.api.Limits.Output = s.engines.output
+	s.api.Envelope = map[string]httpapi.Envelope{"dual": httpapi.EnvelopeDual, "plain": httpapi.EnvelopePlain, "data": httpapi.EnvelopeData}[s.envelope]
+	s.api.HideDetails = s.metricsLn != "" || s.api.MetricsToken != ""
+	return s.cluster.finish(s.blobURL != "")
+}
+
+// parsePublicURL sets the base URL of the API from --public-url.
+func (s *serverConfig) parsePublicURL() error {
+	if s.publicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.publicURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("--public-url must be a URL such as https://files.example.com, not %q", s.publicURL)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/") + "/"
+	s.api.BaseURL = u
+	return nil
+}
+
+// checkNumbers checks the ranges of durations and counts.
+func (s *serverConfig) checkNumbers() error {
 	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "url-time": s.urls.time, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "login-ttl": s.sessionTime} {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be positive", name)
@@ -221,12 +247,6 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 			return fmt.Errorf("--%s must be at least 1", name)
 		}
 	}
-	if err := s.gotenberg.check(s.webhooks.send); err != nil {
-		return err
-	}
-	if err := s.login.check(); err != nil {
-		return err
-	}
 	if s.runTimeout < 0 {
 		return errors.New("--run-timeout must not be negative")
 	}
@@ -236,10 +256,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.rate > 0 && s.api.Limits.Rate.Burst <= 0 {
 		return errors.New("--rate-burst must be at least 1")
 	}
-	s.api.Limits.Output = s.engines.output
-	s.api.Envelope = map[string]httpapi.Envelope{"dual": httpapi.EnvelopeDual, "plain": httpapi.EnvelopePlain, "data": httpapi.EnvelopeData}[s.envelope]
-	s.api.HideDetails = s.metricsLn != "" || s.api.MetricsToken != ""
-	return s.cluster.finish(s.blobURL != "")
+	return nil
 }
 
 // locateBlobs parses --blob-url.

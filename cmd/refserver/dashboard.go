@@ -20,10 +20,7 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 	if a.service == nil {
 		return workerOnly(a.node), func() {}, nil
 	}
-	service, err := withDocs(a.service, a.service.OpenAPI)
-	if err != nil {
-		return nil, nil, err
-	}
+	service := withDocs(a.service, a.log, a.service.OpenAPI)
 	if !cfg.dashboard {
 		return compressed(service), func() {}, nil
 	}

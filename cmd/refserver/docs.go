@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -23,25 +24,31 @@ import (
 )
 
 // withDocs serves the documentation below /docs. All other requests, and those for the API reference,
-// go to next. document returns the OpenAPI document, whose endpoints and actions the search finds.
-func withDocs(next http.Handler, document func() []byte) (http.Handler, error) {
-	entries, err := apiEntries(document())
-	if err != nil {
-		return nil, err
-	}
-	site, err := docsite.New(docs.Files, entries)
-	if err != nil {
-		return nil, err
-	}
+// go to next. document returns the OpenAPI document, whose endpoints and actions the search finds. The
+// pages are rendered when somebody reads one.
+func withDocs(next http.Handler, log *slog.Logger, document func() []byte) http.Handler {
+	render := sync.OnceValues(func() (*docsite.Site, error) {
+		entries, err := apiEntries(document())
+		if err != nil {
+			return nil, err
+		}
+		return docsite.New(docs.Files, entries)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		below := r.URL.Path == docsite.Path || strings.HasPrefix(r.URL.Path, docsite.Path+"/")
 		if below && r.URL.Path != docsite.Reference && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			w.Header().Set("X-Request-Id", uuid.NewString()) // as all responses of the service
+			site, err := render()
+			if err != nil {
+				log.Error("cannot render the documentation", "err", err)
+				http.Error(w, "internal error", http.StatusInternalServerError)
+				return
+			}
 			site.ServeHTTP(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
-	}), nil
+	})
 }
 
 // apiEntries returns the endpoints and actions of an OpenAPI document.

@@ -341,7 +341,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	if cfg.mcp {
 		api.Extensions = append(api.Extensions, mcp.New(mcp.Options{Version: version(), Imports: cfg.urls.imports}))
 	}
-	if err = a.serveGotenberg(cfg, &api); err != nil {
+	if err := a.serveGotenberg(cfg, &api); err != nil {
 		return err
 	}
 	if cfg.runTimeout > 0 {

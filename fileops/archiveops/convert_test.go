@@ -97,34 +97,38 @@ func same(t testing.TB, got, want map[string][]byte) {
 	}
 }
 
+// archiveOf returns an archive with the given files, or a compressed file with the text.
+func archiveOf(t testing.TB, f format.Format, files map[string][]byte, text []byte) *fileops.File {
+	t.Helper()
+	switch f {
+	case format.GZ:
+		return fileops.Bytes("notes.txt.gz", compressed(t, text))
+	case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ:
+		return filtered(t, "notes.txt."+string(f), text)
+	case format.ZIP:
+		return zipped(t, tree(t, files))
+	case format.ISO, format.CPIO:
+		return bsdtarOf(t, "in."+string(f), tree(t, files))
+	case format.DEB:
+		return debOf(t, tree(t, files))
+	case format.CAB, format.AR, format.RPM, format.LZH:
+		return specimen.Of(t, f)
+	case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA, format.TarLZ:
+		return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, files))))
+	case format.SevenZip:
+		return sevenZip(t, tree(t, files))
+	case format.RAR:
+		return fileops.Bytes("in.rar", rar(files))
+	}
+	return gnuTar(t, "in."+string(f), tree(t, files))
+}
+
 func TestConvertConformance(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a/b.txt": prose(100000), "c.bin": noise(50000)}
 	fileopstest.Run(t, fileopstest.Suite{
-		Action: action(t, "convert"),
-		Fixture: func(t testing.TB, f format.Format) *fileops.File {
-			switch f {
-			case format.GZ:
-				return fileops.Bytes("notes.txt.gz", compressed(t, files["a/b.txt"]))
-			case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ:
-				return filtered(t, "notes.txt."+string(f), files["a/b.txt"])
-			case format.ZIP:
-				return zipped(t, tree(t, files))
-			case format.ISO, format.CPIO:
-				return bsdtarOf(t, "in."+string(f), tree(t, files))
-			case format.DEB:
-				return debOf(t, tree(t, files))
-			case format.CAB, format.AR, format.RPM, format.LZH:
-				return specimen.Of(t, f)
-			case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA, format.TarLZ:
-				return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, files))))
-			case format.SevenZip:
-				return sevenZip(t, tree(t, files))
-			case format.RAR:
-				return fileops.Bytes("in.rar", rar(files))
-			}
-			return gnuTar(t, "in."+string(f), tree(t, files))
-		},
+		Action:  action(t, "convert"),
+		Fixture: func(t testing.TB, f format.Format) *fileops.File { return archiveOf(t, f, files, files["a/b.txt"]) },
 		Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
 			want := files
 			switch in[0].Format() {

@@ -19,7 +19,6 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
 )
 
@@ -52,30 +51,8 @@ func flat(files map[string][]byte) map[string][]byte {
 func TestExtractConformance(t *testing.T) {
 	t.Parallel()
 	fileopstest.Run(t, fileopstest.Suite{
-		Action: action(t, "extract"),
-		Fixture: func(t testing.TB, f format.Format) *fileops.File {
-			switch f {
-			case format.GZ:
-				return fileops.Bytes("notes.txt.gz", compressed(t, prose(9000)))
-			case format.BZ2, format.XZ, format.Zst, format.LZ4, format.LZMA, format.LZ:
-				return filtered(t, "notes.txt."+string(f), prose(9000))
-			case format.ISO, format.CPIO:
-				return bsdtarOf(t, "in."+string(f), tree(t, members))
-			case format.DEB:
-				return debOf(t, tree(t, members))
-			case format.CAB, format.AR, format.RPM, format.LZH:
-				return specimen.Of(t, f)
-			case format.TarBZ2, format.TarXZ, format.TarZst, format.TarLZ4, format.TarLZMA, format.TarLZ:
-				return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, members))))
-			case format.SevenZip:
-				return sevenZip(t, tree(t, members))
-			case format.RAR:
-				return fileops.Bytes("in.rar", rar(members))
-			case format.ZIP:
-				return zipped(t, tree(t, members))
-			}
-			return gnuTar(t, "in."+string(f), tree(t, members))
-		},
+		Action:  action(t, "extract"),
+		Fixture: func(t testing.TB, f format.Format) *fileops.File { return archiveOf(t, f, members, prose(9000)) },
 		Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
 			got := make(map[string][]byte)
 			for _, f := range out {

@@ -2,7 +2,6 @@ package archiveops
 
 import (
 	"bufio"
-	"bytes"
 	"compress/bzip2"
 	"context"
 	"encoding/binary"
@@ -184,7 +183,8 @@ func (g *gunzip) Read(p []byte) (int, error) {
 			b, err = g.raw.Peek(1)
 			*g.trailing = err == nil && b[0] != 0 // a member does not follow zeros
 		}
-		if b, _ := g.raw.Peek(2); len(b) > 0 && !bytes.HasPrefix([]byte("\x1f\x8b"), b) {
+		const magic = "\x1f\x8b"
+		if b, _ := g.raw.Peek(len(magic)); string(b) != magic[:len(b)] {
 			*g.trailing = true
 		}
 		if *g.trailing {

@@ -394,17 +394,9 @@ func (s *scanner) members(each func(key []byte, kind byte) error) error {
 			return err
 		}
 		s.keys = s.keys[:mark]
-		if k, err = s.next(); err != nil {
-			return err
-		}
-		switch k {
-		case '}':
-			s.depth--
+		var more bool
+		if k, more, err = s.separator('}'); err == nil && !more {
 			return nil
-		case ',':
-			k, err = s.next()
-		default:
-			return s.unexpected(k, "a comma")
 		}
 	}
 }
@@ -430,19 +422,26 @@ func (s *scanner) elements(each func(kind byte) error) error {
 		if err := each(k); err != nil {
 			return err
 		}
-		if k, err = s.next(); err != nil {
-			return err
-		}
-		switch k {
-		case ']':
-			s.depth--
+		var more bool
+		if k, more, err = s.separator(']'); err == nil && !more {
 			return nil
-		case ',':
-			k, err = s.next()
-		default:
-			return s.unexpected(k, "a comma")
 		}
 	}
+}
+
+// separator reads a comma and returns the token after it, or leaves the value if end is there.
+func (s *scanner) separator(end byte) (k byte, more bool, err error) {
+	switch k, err := s.next(); {
+	case err != nil:
+		return 0, false, err
+	case k == end:
+		s.depth--
+		return k, false, nil
+	case k != ',':
+		return 0, false, s.unexpected(k, "a comma")
+	}
+	k, err = s.next()
+	return k, true, err
 }
 
 // skip skips the rest of a value whose first token is kind.

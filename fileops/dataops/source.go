@@ -56,18 +56,27 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 			return s, nil
 		}
 	}
+	if err := s.detect(r, buf, n); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// detect finds the encoding of a text without a byte order mark of UTF-16 or UTF-32. The first n bytes
+// of buf were read from r.
+func (s *source) detect(r io.Reader, buf []byte, n int) error {
 	// An invalid character among thousands of valid characters does not indicate another
 	// encoding. In other encodings, valid UTF-8 sequences are rare.
 	good, bad := 0, 0
 	var strange []byte // the first chunk that is not UTF-8
 	first := true
 	for eof := false; !eof; {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if err := s.ctx.Err(); err != nil {
+			return err
 		}
 		m, err := r.Read(buf[n:])
 		if eof = errors.Is(err, io.EOF); err != nil && !eof {
-			return nil, err
+			return err
 		}
 		rest := buf[:n+m]
 		if !eof {
@@ -78,7 +87,7 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 			if enc := charset.Detect(rest); charset.IsUTF16(enc) { // without a mark
 				s.enc = enc
 				s.warn()
-				return s, nil
+				return nil
 			}
 		}
 		first = false
@@ -104,7 +113,7 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 		s.enc = charset.Detect(strange)
 		s.warn()
 	}
-	return s, nil
+	return nil
 }
 
 // warn warns that the encoding was guessed.

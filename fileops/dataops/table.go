@@ -385,22 +385,27 @@ func (t *jsonTable) valueNode() (*node, error) {
 // columnsOf records the columns that a value at n needs.
 func (t *jsonTable) columnsOf(s *scanner, n *node, k byte) error {
 	if k == '{' {
-		members := 0
-		err := s.members(func(key []byte, k byte) error {
-			members++
-			child, err := t.child(n, key)
-			if err != nil {
-				return err
-			}
-			return t.columnsOf(s, child, k)
-		})
-		if err != nil || members > 0 {
+		if members, err := t.members(s, n, t.columnsOf); err != nil || members > 0 {
 			return err
 		}
 	} else if err := s.skip(k); err != nil {
 		return err
 	}
 	return t.column(n, k)
+}
+
+// members calls each for the members of an object at n, and returns their number.
+func (t *jsonTable) members(s *scanner, n *node, each func(*scanner, *node, byte) error) (int, error) {
+	members := 0
+	err := s.members(func(key []byte, k byte) error {
+		members++
+		child, err := t.child(n, key)
+		if err != nil {
+			return err
+		}
+		return each(s, child, k)
+	})
+	return members, err
 }
 
 // child returns the child of n with a name, and creates it if it does not exist.
@@ -439,16 +444,7 @@ func (t *jsonTable) column(n *node, k byte) error {
 func (t *jsonTable) value(s *scanner, n *node, k byte) error {
 	from := len(t.row.text)
 	if k == '{' {
-		members := 0
-		err := s.members(func(key []byte, k byte) error {
-			members++
-			child, err := t.child(n, key)
-			if err != nil {
-				return err
-			}
-			return t.value(s, child, k)
-		})
-		if err != nil || members > 0 {
+		if members, err := t.members(s, n, t.value); err != nil || members > 0 {
 			return err
 		}
 		t.row.text = append(t.row.text, "{}"...)

@@ -148,26 +148,9 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 		info, _ := imagefile.ReadJPEG(data)
 		return "", imagefile.WithOrientation(b, info.Orientation), nil
 	}
-	var best []byte
-	if lv.palette > 0 {
-		best, err = reduce(raster.Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
-	}
-	if best == nil || len(data) < 1<<20 || float64(len(best)) > limit {
-		// A lossless encoding of a drawing with few colours may be smaller.
-		if b, err2 := reduce(raster.Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
-			best, err = b, err2
-		}
-	}
+	best, to, err := recodePNG(reduce, lv, len(data), limit, rename)
 	if err != nil {
 		return "", nil, err
-	}
-	to := format.PNG
-	if rename && len(best) > 8*minPicture {
-		// A photograph is much smaller as JPEG, a drawing is not. A picture with
-		// transparency fails.
-		if j, err := reduce(raster.Reduction{To: format.JPG, Quality: lv.quality}); err == nil && float64(len(j)) < lv.photo*float64(len(best)) {
-			best, to = j, format.JPG
-		}
 	}
 	if float64(len(best)) > limit && !(scaled && float64(len(best)) < float64(e.CompressedSize64)) {
 		return "", nil, ctx.Err()
@@ -179,6 +162,32 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 		return ".jpeg", best, nil
 	}
 	return ".png", best, nil
+}
+
+// recodePNG returns a lossless or paletted PNG or, if rename is set, a JPEG if that is much smaller. size is
+// that of the picture now, limit the largest useful one, in bytes.
+func recodePNG(reduce func(raster.Reduction) ([]byte, error), lv level, size int, limit float64, rename bool) (best []byte, to format.Format, err error) {
+	if lv.palette > 0 {
+		best, err = reduce(raster.Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
+	}
+	if best == nil || size < 1<<20 || float64(len(best)) > limit {
+		// A lossless encoding of a drawing with few colours may be smaller.
+		if b, err2 := reduce(raster.Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
+			best, err = b, err2
+		}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	to = format.PNG
+	if rename && len(best) > 8*minPicture {
+		// A photograph is much smaller as JPEG, a drawing is not. A picture with
+		// transparency fails.
+		if j, err := reduce(raster.Reduction{To: format.JPG, Quality: lv.quality}); err == nil && float64(len(j)) < lv.photo*float64(len(best)) {
+			best, to = j, format.JPG
+		}
+	}
+	return best, to, nil
 }
 
 // box returns the size in pixels to which a picture is scaled down, or 0, 0 if

@@ -76,16 +76,8 @@ func Run(t *testing.T, s Suite) {
 			s.Concurrency = 4
 		}
 	}
-	if _, err := fileops.NewRegistry(s.Action); err != nil {
-		t.Fatalf("spec: %v", err)
-	}
+	checkSpec(t, s.Action)
 	spec := s.Action.Spec()
-	if spec.Summary == "" || !strings.HasSuffix(spec.Summary, ".") {
-		t.Errorf("Spec.Summary %q is not a sentence", spec.Summary)
-	}
-	if spec.Engine == "" || spec.Family == "" {
-		t.Errorf("Spec has no engine or family: %q, %q", spec.Engine, spec.Family)
-	}
 	first := true
 	tried, read := make(map[string]bool), make(map[format.Format]bool)
 	damaged := make(map[format.Format]bool) // formats whose bad inputs were tried
@@ -120,6 +112,21 @@ func Run(t *testing.T, s Suite) {
 	}
 	if first {
 		t.Error("the suite tested nothing: Formats and Spec have nothing in common")
+	}
+}
+
+// checkSpec checks that a registry accepts the action, and that its Spec is complete.
+func checkSpec(t *testing.T, a fileops.Action) {
+	t.Helper()
+	if _, err := fileops.NewRegistry(a); err != nil {
+		t.Fatalf("spec: %v", err)
+	}
+	spec := a.Spec()
+	if spec.Summary == "" || !strings.HasSuffix(spec.Summary, ".") {
+		t.Errorf("Spec.Summary %q is not a sentence", spec.Summary)
+	}
+	if spec.Engine == "" || spec.Family == "" {
+		t.Errorf("Spec has no engine or family: %q, %q", spec.Engine, spec.Family)
 	}
 }
 

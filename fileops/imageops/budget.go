@@ -32,16 +32,17 @@ func (e *Engine) within(ctx context.Context, src source, h header, p plan, most 
 	}
 	size, quality := len(b.data), p.quality
 	for {
-		if slices.Contains(lossy, p.to) && !p.lossless {
+		switch {
+		case slices.Contains(lossy, p.to) && !p.lossless:
 			p.quality = quality
 			b.data, size, err = e.coarser(ctx, src, p, most)
 			p.quality = coarsest
-		} else if b.metadata {
+		case b.metadata:
 			b.data, err = e.transcode(ctx, src, p)
 			if size = len(b.data); size > most {
 				b.data = nil
 			}
-		} else {
+		default:
 			b.data = nil
 		}
 		if err != nil || b.data != nil {

@@ -381,39 +381,12 @@ func colours(p *picture, t plan) error {
 	if p.BandFormat() == vips.BandFormatUshort && p.HasAlpha() {
 		convert = 16
 	}
-	space, cmyk := p.profileSpace(), p.Interpretation() == vips.InterpretationCMYK
-	gray := p.Bands() <= 2
-	noProfile := t.to == format.GIF || t.to == format.BMP || t.to == "" // "" is for pixels
 	rgbOnly := t.to == format.WebP || t.to == format.AVIF || t.to == format.HEIC
-	want := map[bool]string{true: "GRAY", false: "RGB "}[gray]
-	if cmyk {
-		want = "CMYK"
-	}
-	switch {
-	case space != "" && space != want: // the profile is wrong for these samples
-		if err := p.RemoveICCProfile(); err != nil {
-			return err
-		}
-		space = ""
-	case space != "" && (cmyk || noProfile || gray && rgbOnly):
-		if err := p.toSRGB(convert); err != nil {
-			// Ignore an unreadable profile.
-			space = ""
-		}
-		if err := p.RemoveICCProfile(); err != nil {
-			return err
-		}
-	}
-	if p.Interpretation() == vips.InterpretationCMYK && space == "" {
-		if err := p.toSRGB(convert); err != nil {
-			return err
-		}
-		if err := p.RemoveICCProfile(); err != nil {
-			return err
-		}
+	if err := applyProfile(p, t.to, convert, rgbOnly); err != nil {
+		return err
 	}
 	to := vips.InterpretationSRGB
-	switch gray = p.Bands() <= 2; {
+	switch gray := p.Bands() <= 2; {
 	case deep && gray:
 		to = vips.InterpretationGrey16
 	case deep:
@@ -429,6 +402,42 @@ func colours(p *picture, t plan) error {
 	// Conversions may result in float samples.
 	if !deep && p.BandFormat() != vips.BandFormatUchar {
 		return p.Cast(vips.BandFormatUchar)
+	}
+	return nil
+}
+
+// applyProfile converts the samples to sRGB of depth bits, without a profile, if the target stores neither
+// the profile nor the colour space. It removes a profile that is wrong for the samples.
+func applyProfile(p *picture, to format.Format, depth int, rgbOnly bool) error {
+	space, cmyk := p.profileSpace(), p.Interpretation() == vips.InterpretationCMYK
+	gray := p.Bands() <= 2
+	noProfile := to == format.GIF || to == format.BMP || to == "" // "" is for pixels
+	want := map[bool]string{true: "GRAY", false: "RGB "}[gray]
+	if cmyk {
+		want = "CMYK"
+	}
+	switch {
+	case space != "" && space != want: // the profile is wrong for these samples
+		if err := p.RemoveICCProfile(); err != nil {
+			return err
+		}
+		space = ""
+	case space != "" && (cmyk || noProfile || gray && rgbOnly):
+		if err := p.toSRGB(depth); err != nil {
+			// Ignore an unreadable profile.
+			space = ""
+		}
+		if err := p.RemoveICCProfile(); err != nil {
+			return err
+		}
+	}
+	if p.Interpretation() == vips.InterpretationCMYK && space == "" {
+		if err := p.toSRGB(depth); err != nil {
+			return err
+		}
+		if err := p.RemoveICCProfile(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -268,31 +268,40 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		p := r.plan
-		if p.page > 0 {
-			if err := e.pageLimit(src, p.page); err != nil {
-				return err
-			}
-		}
-		if err := targetLimit(p, h); err != nil {
+		data, err := e.encoded(ctx, job, src, h, r.plan)
+		if err != nil {
 			return err
 		}
-		b, err := e.within(ctx, src, h, p, most)
-		if err != nil {
-			return e.blame(ctx, src, p, err)
-		}
-		if b.metadata && hasMetadata(src) {
-			job.Warn(fileops.WarnMetadataDropped, "Metadata was left out, to fit into %d bytes.", most)
-		}
-		if b.smaller {
-			job.Warn(fileops.WarnResolutionReduced, "The picture has fewer pixels, to fit into %d bytes.", most)
-		}
-		if err := job.WriteBytes(fileops.PageName(job.Input(), p.to, r.number, total), b.data); err != nil {
+		if err := job.WriteBytes(fileops.PageName(job.Input(), r.to, r.number, total), data); err != nil {
 			return err
 		}
 		job.Progress(float64(i+1) / float64(len(results)))
 	}
 	return nil
+}
+
+// encoded returns one result of convert, and warns about what was left out to fit into max_bytes.
+func (e *Engine) encoded(ctx context.Context, job *fileops.Job, src source, h header, p plan) ([]byte, error) {
+	if p.page > 0 {
+		if err := e.pageLimit(src, p.page); err != nil {
+			return nil, err
+		}
+	}
+	if err := targetLimit(p, h); err != nil {
+		return nil, err
+	}
+	most := job.Params.Int("max_bytes")
+	b, err := e.within(ctx, src, h, p, most)
+	if err != nil {
+		return nil, e.blame(ctx, src, p, err)
+	}
+	if b.metadata && hasMetadata(src) {
+		job.Warn(fileops.WarnMetadataDropped, "Metadata was left out, to fit into %d bytes.", most)
+	}
+	if b.smaller {
+		job.Warn(fileops.WarnResolutionReduced, "The picture has fewer pixels, to fit into %d bytes.", most)
+	}
+	return b.data, nil
 }
 
 // onlyTurns reports whether parameters turn or mirror a JPEG file and change nothing else.

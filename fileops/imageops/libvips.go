@@ -725,7 +725,8 @@ func (p *picture) reshape(t plan) error {
 	}
 	var delays []int
 	if len(t.frames) > 0 {
-		if delays, err = p.PageDelay(); err != nil {
+		delays, err = p.PageDelay()
+		if err != nil {
 			delays = nil // the pages of a TIFF have none
 		}
 	}
@@ -937,7 +938,7 @@ func textMask(m *mark, w, h int) (*vips.ImageRef, error) {
 	at := func(dpi int) (*vips.ImageRef, error) {
 		var out *C.VipsImage
 		if C.fw_text(text, C.int(dpi), &out) != 0 {
-			vipsError() // clears it
+			_ = vipsError() // clears it
 			return nil, &fileops.ParamError{Param: "text", Reason: "has no visible characters"}
 		}
 		ref := wrap(unsafe.Pointer(out))

@@ -462,23 +462,9 @@ func (p *Pool) runIn(ctx context.Context, w *process, owner, key, action string,
 		}
 	}
 	w.served++
-	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput(), Extra: make(map[string]file)}
-	put := func(f *fileops.File) (file, error) {
-		path := filepath.Join(w.data, strconv.Itoa(len(r.Inputs)+len(r.Extra)))
-		return file{Path: path, Name: f.Name()}, f.LinkTo(path)
-	}
-	for _, f := range job.Inputs {
-		in, err := put(f)
-		if err != nil {
-			return err
-		}
-		r.Inputs = append(r.Inputs, in)
-	}
-	for name, f := range job.Extra {
-		if r.Extra[name], err = put(f); err != nil {
-			return err
-		}
-		delete(r.Args, name)
+	r, err := w.request(key, action, job)
+	if err != nil {
+		return err
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -508,32 +494,67 @@ func (p *Pool) runIn(ctx context.Context, w *process, owner, key, action string,
 				job.Warn(warning.Code, "%s", warning.Message)
 			}
 			if owner != "" && m.Again && p.reusable(w) {
-				done, err := w.copies(job, results)
-				if err != nil {
-					return err
-				}
-				if done {
-					if err := w.wipe(); err != nil {
-						job.Log.Warn("an isolated process is not reused", "err", err)
-					} else {
-						keep = unhook() // else it is being killed
-					}
-					return nil
-				}
-			}
-			// The results must not change after the check.
-			w.proc.Kill()
-			_ = w.proc.Wait() // it was killed, so an error is expected
-			for _, f := range results {
-				if err := w.deliver(job, f); err != nil {
+				done, wiped, err := w.recycle(job, results)
+				if done || err != nil {
+					keep = wiped && unhook() // else it is being killed
 					return err
 				}
 			}
-			return nil
+			return w.deliverAll(job, results)
 		default:
 			job.Progress(m.Progress)
 		}
 	}
+}
+
+// request links the inputs of a job into the directory of the process and describes the job.
+func (w *process) request(key, action string, job *fileops.Job) (request, error) {
+	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput(), Extra: make(map[string]file)}
+	put := func(f *fileops.File) (file, error) {
+		path := filepath.Join(w.data, strconv.Itoa(len(r.Inputs)+len(r.Extra)))
+		return file{Path: path, Name: f.Name()}, f.LinkTo(path)
+	}
+	for _, f := range job.Inputs {
+		in, err := put(f)
+		if err != nil {
+			return request{}, err
+		}
+		r.Inputs = append(r.Inputs, in)
+	}
+	for name, f := range job.Extra {
+		var err error
+		if r.Extra[name], err = put(f); err != nil {
+			return request{}, err
+		}
+		delete(r.Args, name)
+	}
+	return r, nil
+}
+
+// recycle delivers copies of the results and empties the directory of the process, so that it can
+// serve another job. done reports whether the results are delivered, wiped whether the directory is
+// empty.
+func (w *process) recycle(job *fileops.Job, results []file) (done, wiped bool, err error) {
+	if done, err = w.copies(job, results); !done || err != nil {
+		return done, false, err
+	}
+	if err := w.wipe(); err != nil {
+		job.Log.Warn("an isolated process is not reused", "err", err)
+		return true, false, nil
+	}
+	return true, true, nil
+}
+
+// deliverAll ends the process, because the results must not change after the check, and delivers them.
+func (w *process) deliverAll(job *fileops.Job, results []file) error {
+	w.proc.Kill()
+	_ = w.proc.Wait() // it was killed, so an error is expected
+	for _, f := range results {
+		if err := w.deliver(job, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // died returns the error of a process that ended during its run.

@@ -251,7 +251,7 @@ func (e *Engine) outcome(m *media, t target, r request, p plan) outcome {
 	if r.burnt != "" {
 		side, o.burnt = append(slices.Clone(t.soundTracks(m, p)), r.burntTrack), true
 	}
-	o.kept, o.encoded = append(side, v), !t.copiesPicture(v, r, p)
+	o.kept, o.encoded = slices.Concat(side, []stream{v}), !t.copiesPicture(v, r, p)
 	return o
 }
 

@@ -62,22 +62,7 @@ func amr(n int) []byte {
 // makeFile makes a file with ffmpeg; args are its inputs and options.
 func makeFile(t testing.TB, name string, args ...string) *fileops.File {
 	t.Helper()
-	key, err := systest.Program("ffmpeg")
-	systest.NoError(t, err)
-	for _, a := range args {
-		if filepath.IsAbs(a) {
-			a = string(systest.ReadFile(t, a))
-		}
-		key += "\x00" + a
-	}
-	made, err := systest.Made(name, key, func(path string) error {
-		cmd := exec.Command("ffmpeg", append(append([]string{"-nostdin", "-v", "error"}, args...), path)...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("ffmpeg %v: %w: %s", args, err, out)
-		}
-		return nil
-	})
-	systest.NoError(t, err)
+	made := systest.MadeBy(t, name, "", append(append([]string{"ffmpeg", "-nostdin", "-v", "error"}, args...), name)...)
 	path := filepath.Join(t.TempDir(), name)
 	systest.NoError(t, os.WriteFile(path, systest.ReadFile(t, made), 0o600))
 	return fileops.Path(path)

@@ -74,54 +74,24 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", job.Input().Format())
 	}
 	t := e.targets[to]
-	var parts []*media
-	total, sound := 0.0, t.kind == audio
-	for i, f := range job.Inputs {
-		m, err := e.probe(ctx, job, f)
-		if err == nil && t.kind == audio {
-			_, err = m.audio()
-		} else if err == nil {
-			_, err = m.video()
-			sound = sound || len(m.audios()) > 0
-		}
-		var fail *fileops.Failure
-		if errors.As(err, &fail) && len(job.Inputs) > 1 {
-			return fileops.Fail(fail.Kind, fail.Err, "file %d of %d: %s", i+1, len(job.Inputs), fail.Message)
-		}
-		if err != nil {
-			return err
-		}
-		parts = append(parts, m)
+	parts, sound, err := e.probeParts(ctx, job, t)
+	if err != nil {
+		return err
+	}
+	total := 0.0
+	for _, m := range parts {
 		total += m.duration
 	}
 	if err := e.checkDuration(fmt.Sprintf("the recordings take %.0f seconds together,", total), total); err != nil {
 		return err
 	}
-	silence := make([]string, len(parts))
+	var silence []string
 	if sound && t.kind == video {
-		dir, err := job.Dir()
-		if err != nil {
+		if silence, err = silences(job, parts); err != nil {
 			return err
 		}
-		for i, m := range parts {
-			if len(m.audios()) == 0 {
-				// One file for each, because ffmpeg-go merges equal nodes.
-				silence[i] = filepath.Join(dir, fmt.Sprintf("silence-%d.wav", i))
-				if err := writeSilence(silence[i]); err != nil {
-					return err
-				}
-			}
-		}
 	}
-	declared := 0.0
-	for _, m := range parts {
-		d := m.declared(m.streams)
-		if d == 0 {
-			declared = 0
-			break
-		}
-		declared += d
-	}
+	declared := declaredTotal(parts)
 	return job.WriteFile("merged."+string(to), func(path string) error {
 		o := outcome{to: to, target: t, opaque: true}
 		if t.joinable(parts, sound) {
@@ -153,6 +123,61 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		}
 		return err
 	})
+}
+
+// probeParts probes the inputs of merge. sound reports whether the result has sound.
+func (e *Engine) probeParts(ctx context.Context, job *fileops.Job, t target) (parts []*media, sound bool, err error) {
+	sound = t.kind == audio
+	for i, f := range job.Inputs {
+		m, err := e.probe(ctx, job, f)
+		if err == nil && t.kind == audio {
+			_, err = m.audio()
+		} else if err == nil {
+			_, err = m.video()
+			sound = sound || len(m.audios()) > 0
+		}
+		var fail *fileops.Failure
+		if errors.As(err, &fail) && len(job.Inputs) > 1 {
+			return nil, false, fileops.Fail(fail.Kind, fail.Err, "file %d of %d: %s", i+1, len(job.Inputs), fail.Message)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		parts = append(parts, m)
+	}
+	return parts, sound, nil
+}
+
+// silences writes a file of silence for each part without sound and returns their paths by part.
+func silences(job *fileops.Job, parts []*media) ([]string, error) {
+	dir, err := job.Dir()
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(parts))
+	for i, m := range parts {
+		if len(m.audios()) == 0 {
+			// One file for each, because ffmpeg-go merges equal nodes.
+			paths[i] = filepath.Join(dir, fmt.Sprintf("silence-%d.wav", i))
+			if err := writeSilence(paths[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return paths, nil
+}
+
+// declaredTotal returns the sum of the declared durations in seconds, 0 if a part declares none.
+func declaredTotal(parts []*media) float64 {
+	total := 0.0
+	for _, m := range parts {
+		d := m.declared(m.streams)
+		if d == 0 {
+			return 0
+		}
+		total += d
+	}
+	return total
 }
 
 func (e *Engine) joinSound(parts []*media, t target, path string) node {

@@ -248,42 +248,18 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 	}
 	want, long, frame := m.duration, res.duration, 0.1
 	if t.kind == video {
-		vs := res.videos()
-		if len(vs) != 1 {
-			return unexpected("%d videos", len(vs))
+		if err := sameVideo(m, res, r, o); err != nil {
+			return err
 		}
-		v := m.videos()[0]
-		w, h := v.size()
-		if o.encoded {
-			ww, hh := t.shape(r).size(v)
-			w, h = float64(ww), float64(hh)
-		}
-		if gw, gh := vs[0].size(); math.Abs(gw-w) > 1 || math.Abs(gh-h) > 1 {
-			return unexpected("%g × %g pixels instead of %g × %g", gw, gh, w, h)
-		}
-		if n := len(t.soundTracks(m, plan{plain: o.plain})); len(res.audios()) != n {
-			return unexpected("%d sound tracks instead of %d", len(res.audios()), n)
-		}
-		if d := v.length(); d > 0 {
-			want = d
-		}
-		if d := vs[0].length(); d > 0 {
+		v, made := m.videos()[0], res.videos()[0]
+		want = cmp.Or(max(0, v.length()), want)
+		if d := made.length(); d > 0 {
 			long = d
-			if vs[0].seconds() == 0 { // Matroska's statistics say when it ends
-				long -= number(vs[0].Start)
+			if made.seconds() == 0 { // Matroska's statistics say when it ends
+				long -= number(made.Start)
 			}
 		}
-		frame = 0.04
-		if fps, _ := vs[0].frameRate(); fps > 0 {
-			frame = 1 / fps
-		}
-		frame += 0.011
-		if t.constant && len(res.audios()) > 0 { // the delay of the sound encoder becomes a first frame
-			frame += 0.05
-		}
-		if vs[0].length() == 0 {
-			frame = max(frame, 0.15)
-		}
+		frame = o.tolerance(res)
 	} else if len(res.audios()) != 1 {
 		return unexpected("%d sound tracks", len(res.audios()))
 	}
@@ -298,6 +274,45 @@ func (e *Engine) verify(ctx context.Context, job *fileops.Job, m *media, r reque
 		return unexpected("%.3f seconds instead of %.3f", long, want)
 	}
 	return nil
+}
+
+// sameVideo checks that a result has one video of the expected size, and the sound tracks that its
+// format can have.
+func sameVideo(m, res *media, r request, o outcome) error {
+	t, vs := o.target, res.videos()
+	if len(vs) != 1 {
+		return unexpected("%d videos", len(vs))
+	}
+	v := m.videos()[0]
+	w, h := v.size()
+	if o.encoded {
+		ww, hh := t.shape(r).size(v)
+		w, h = float64(ww), float64(hh)
+	}
+	if gw, gh := vs[0].size(); math.Abs(gw-w) > 1 || math.Abs(gh-h) > 1 {
+		return unexpected("%g × %g pixels instead of %g × %g", gw, gh, w, h)
+	}
+	if n := len(t.soundTracks(m, plan{plain: o.plain})); len(res.audios()) != n {
+		return unexpected("%d sound tracks instead of %d", len(res.audios()), n)
+	}
+	return nil
+}
+
+// tolerance returns by how many seconds the length of a video may differ: a frame, and what its
+// container rounds.
+func (o outcome) tolerance(res *media) float64 {
+	v, frame := res.videos()[0], 0.04
+	if fps, _ := v.frameRate(); fps > 0 {
+		frame = 1 / fps
+	}
+	frame += 0.011
+	if o.target.constant && len(res.audios()) > 0 { // the delay of the sound encoder becomes a first frame
+		frame += 0.05
+	}
+	if v.length() == 0 {
+		frame = max(frame, 0.15)
+	}
+	return frame
 }
 
 // shapes reports whether r says what the result looks like, apart from its quality.

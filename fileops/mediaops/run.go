@@ -124,11 +124,15 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	case st.Size() >= p.limit:
 		return errFull
 	}
+	return judgeDecoding(job, p, progress, &stderr)
+}
+
+// judgeDecoding decides about a result that ffmpeg wrote although it met errors: ffmpeg continues after
+// errors and reports success. What it decoded is kept, unless a large part is missing.
+func judgeDecoding(job *fileops.Job, p pass, progress *progress, stderr *complaints) error {
 	if stderr.first != "" {
 		job.Log.Info("ffmpeg reported errors", "stderr", stderr.first, "lines", stderr.n)
 	}
-	// ffmpeg continues after errors and reports success. Keep what it decoded, unless a
-	// large part is missing.
 	expected := progress.expected
 	if short := expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, expected/10) {
 		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
@@ -164,7 +168,7 @@ func (e *Engine) start(ctx context.Context, p pass, c engine.Cmd, progress *prog
 		c.Args = append([]string{"-v", "level+info"}, c.Args...)
 		complain := c.OnLine
 		c.OnLine = func(line string) {
-			if m := saidLevel.FindStringSubmatch(line); m != nil && m[1] != "info" && m[1] != "warning" {
+			if m := saidLevel.FindStringSubmatch(line); len(m) > 1 && m[1] != "info" && m[1] != "warning" {
 				complain(line)
 				return
 			}

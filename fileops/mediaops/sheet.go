@@ -202,7 +202,8 @@ func (e *Engine) grid(ctx context.Context, job *fileops.Job, m *media, v stream,
 		// A time is after the start of the last frame, or a part of the file is damaged.
 		for k, at := range times {
 			for _, at := range []float64{at, max(0, at-1)} {
-				if b, err = read([]float64{at}, from, to); ctx.Err() != nil {
+				b, err = read([]float64{at}, from, to)
+				if ctx.Err() != nil {
 					return nil, context.Cause(ctx)
 				}
 				if err == nil && int64(len(b)) == size {

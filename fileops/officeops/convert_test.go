@@ -26,9 +26,16 @@ import (
 
 // convert runs the action and returns the content of its only result.
 func convert(ctx context.Context, e *officeops.Engine, in *fileops.File, to format.Format) ([]byte, error) {
-	var out []byte
+	out, _, err := convertWarned(ctx, e, in, to)
+	return out, err
+}
+
+// convertWarned is like convert. It also returns the warnings, each as "CODE: MESSAGE" on a line.
+func convertWarned(ctx context.Context, e *officeops.Engine, in *fileops.File, to format.Format) (out []byte, warnings string, err error) {
+	var lines []string
+	r := fileops.Runner{Warn: func(w fileops.Warning) { lines = append(lines, w.Code+": "+w.Message) }}
 	n := 0
-	err := fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": string(to)}, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+	err = r.Run(ctx, e.Convert(), fileops.Args{"convert_to": string(to)}, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		if want := format.Base(in.Name()) + "." + string(to); f.Name() != want {
 			return fmt.Errorf("result is named %q, want %q", f.Name(), want)
 		}
@@ -40,7 +47,7 @@ func convert(ctx context.Context, e *officeops.Engine, in *fileops.File, to form
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%d results", n)
 	}
-	return out, err
+	return out, strings.Join(lines, "\n"), err
 }
 
 // textOf returns the text of a result. Where possible it uses another program than the

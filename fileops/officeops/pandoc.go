@@ -114,12 +114,51 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 		return err
 	}
 	title := format.Base(t.job.Input().Name())
-	from := pandocIn[s.From]
-	files := make(map[string][]byte) // files to write to work
+	var from string
+	if in, from, err = t.pandocInput(ctx, s, work, in, title); err != nil {
+		return err
+	}
+	media := filepath.Base(work) + "-media"
+	args, files, err := t.pandocArgs(s, from, out, title, media)
+	if err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(work, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	if textPages[s.To] != "" {
+		if in, err = t.withoutPictures(ctx, work, from, in); err != nil {
+			return err
+		}
+		args[1] = "--from=json"
+	}
+	if err := t.runPandoc(ctx, work, append(args, in)); err != nil {
+		return err
+	}
+	f, err := engine.Open(filepath.Dir(out), filepath.Base(out))
+	if err != nil {
+		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
+	}
+	defer f.Close()
+	switch {
+	case s.To == format.MD:
+		return embedMedia(f, out, work, media)
+	case s.To == format.HTML && (s.From == format.EPUB || s.From == format.FB2):
+		return t.embedPictures(ctx, out, work, media)
+	}
+	return nil
+}
+
+// pandocInput writes text into the directory work as UTF-8, and HTML that becomes a book as EPUB. It
+// returns the path of pandoc's input, and the format that pandoc reads.
+func (t *task) pandocInput(ctx context.Context, s route.Step, work, in, title string) (path, from string, err error) {
+	from = pandocIn[s.From]
 	switch s.From {
 	case format.EPUB:
 		if in, err = atRoot(in, work); err != nil {
-			return err
+			return "", "", err
 		}
 	case format.MD, format.HTML, format.RST, format.Org, format.TeX, format.FB2:
 		decode := charset.NewText
@@ -128,7 +167,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 		}
 		f, text, err := openText(in, decode)
 		if err != nil {
-			return err
+			return "", "", err
 		}
 		defer f.Close()
 		page := text.Reader()
@@ -143,18 +182,23 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			var clean bytes.Buffer
 			var lost pageLosses
 			if err := (cleaner{lost: &lost, book: true}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
-				return err
+				return "", "", err
 			}
 			lost.warn(t.job)
 			write = func(w io.Writer) error { return bookOf(w, clean.Bytes(), title) }
 		}
 		if err := create(filepath.Join(work, in), write); err != nil {
-			return err
+			return "", "", err
 		}
 	}
-	args := []string{"--sandbox", "--from=" + from, "--to=" + pandocOut[s.To], "--wrap=none", "--output=" + out}
+	return in, from, nil
+}
+
+// pandocArgs returns the arguments for a step, without the input, and the files that they name.
+func (t *task) pandocArgs(s route.Step, from, out, title, media string) (args []string, files map[string][]byte, err error) {
+	args = []string{"--sandbox", "--from=" + from, "--to=" + pandocOut[s.To], "--wrap=none", "--output=" + out}
 	defaults := map[string]string{}
-	media := filepath.Base(work) + "-media"
+	files = make(map[string][]byte)
 	switch s.To {
 	case format.HTML:
 		args = append(args, "--standalone", "--no-highlight")
@@ -193,36 +237,11 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			defaults[k] = escapeMarkdown(v)
 		}
 		if files["defaults.json"], err = json.Marshal(defaults); err != nil {
-			return err
+			return nil, nil, err
 		}
 		args = append(args, "--metadata-file=defaults.json")
 	}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(work, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	if textPages[s.To] != "" {
-		if in, err = t.withoutPictures(ctx, work, from, in); err != nil {
-			return err
-		}
-		args[1] = "--from=json"
-	}
-	if err := t.runPandoc(ctx, work, append(args, in)); err != nil {
-		return err
-	}
-	f, err := engine.Open(filepath.Dir(out), filepath.Base(out))
-	if err != nil {
-		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
-	}
-	defer f.Close()
-	switch {
-	case s.To == format.MD:
-		return embedMedia(f, out, work, media)
-	case s.To == format.HTML && (s.From == format.EPUB || s.From == format.FB2):
-		return t.embedPictures(ctx, out, work, media)
-	}
-	return nil
+	return args, files, nil
 }
 
 // withoutPictures has pandoc parse a document, and replaces each picture with its

@@ -2,6 +2,7 @@ package pdfops
 
 import (
 	"encoding/binary"
+	"slices"
 	"unicode/utf16"
 )
 
@@ -59,7 +60,7 @@ func blankFont() []byte {
 		if t.tag == "head" {
 			headAt = at + len(body)
 		}
-		padded := append(t.data, make([]byte, (4-len(t.data)%4)%4)...)
+		padded := slices.Concat(t.data, make([]byte, (4-len(t.data)%4)%4))
 		out = append(out, t.tag...)
 		out = be.AppendUint32(out, sum(padded))
 		out = be.AppendUint32(out, uint32(at+len(body)))

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -69,13 +68,11 @@ func noisyPhoto(w, h int, seed uint64, sigma float64) *image.NRGBA {
 // vips runs an operation of vips from one file to another and returns the result.
 func vips(t testing.TB, op string, b []byte, ext, to string, args ...string) []byte {
 	t.Helper()
-	dir := t.TempDir()
-	in := filepath.Join(dir, "in."+ext)
+	in := filepath.Join(t.TempDir(), "in."+ext)
 	systest.NoError(t, os.WriteFile(in, b, 0o600))
-	out := filepath.Join(dir, "out."+to)
-	shell(t, "vips", append([]string{op, in, out}, args...)...)
+	out := "out." + to
 	name, _, _ := strings.Cut(out, "[")
-	return read(t, name)
+	return read(t, systest.MadeBy(t, name, "", append([]string{"vips", op, in, out}, args...)...))
 }
 
 // fodt returns a document with every feature that a PDF export can carry.
@@ -109,36 +106,34 @@ func fodt(t testing.TB) string {
 	return b.String()
 }
 
-// office converts that document with LibreOffice, once for each set of filter
-// options.
+// office converts that document with LibreOffice.
 func office(t testing.TB, options string) []byte {
 	t.Helper()
-	v, _ := exports.LoadOrStore(options, sync.OnceValues(func() ([]byte, error) {
-		officeLock.Lock()
-		defer officeLock.Unlock()
-		dir := t.TempDir()
-		in := filepath.Join(dir, "doc.fodt")
-		if err := os.WriteFile(in, []byte(fodt(t)), 0o600); err != nil {
-			return nil, err
-		}
-		cmd := exec.Command("soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to",
-			"pdf:writer_pdf_Export:{"+options+"}", "--outdir", dir, in)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("soffice: %w: %s", err, out)
-		}
-		return os.ReadFile(filepath.Join(dir, "doc.pdf"))
-	}))
-	b, err := v.(func() ([]byte, error))()
-	systest.NoError(t, err)
-	return b
+	return officeExport(t, "doc.fodt", fodt(t), options)
 }
 
-// exports caches LibreOffice's results for the test run. LibreOffice runs once
-// at a time.
-var (
-	exports    sync.Map
-	officeLock sync.Mutex
-)
+// officeExport converts a text document with LibreOffice. options are those of its PDF export.
+func officeExport(t testing.TB, name, content, options string) []byte {
+	t.Helper()
+	key, err := systest.Program("soffice")
+	systest.NoError(t, err)
+	result := strings.TrimSuffix(name, filepath.Ext(name)) + ".pdf"
+	path, err := systest.Made(result, key+options+content, func(path string) error {
+		dir := t.TempDir()
+		in := filepath.Join(dir, name)
+		if err := os.WriteFile(in, []byte(content), 0o600); err != nil {
+			return err
+		}
+		cmd := exec.Command("soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to",
+			"pdf:writer_pdf_Export:{"+options+"}", "--outdir", filepath.Dir(path), in)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("soffice: %w: %s", err, out)
+		}
+		return nil
+	})
+	systest.NoError(t, err)
+	return read(t, path)
+}
 
 const (
 	everything = `"UseTaggedPDF":{"type":"boolean","value":"true"},"ExportBookmarks":{"type":"boolean","value":"true"},` +

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -155,12 +154,8 @@ func TestPasswordsOfOtherPrograms(t *testing.T) {
 		}
 		files[name] = pdf("a.pdf", b.Bytes())
 	}
-	dir := t.TempDir()
-	systest.NoError(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))
-	shell(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to",
-		`pdf:writer_pdf_Export:{"EncryptFile":{"type":"boolean","value":"true"},"DocumentOpenPassword":{"type":"string","value":"user"},`+
-			`"RestrictPermissions":{"type":"boolean","value":"true"},"PermissionPassword":{"type":"string","value":"owner"}}`, "--outdir", dir, filepath.Join(dir, "a.txt"))
-	b := systest.ReadFile(t, filepath.Join(dir, "a.pdf"))
+	b := officeExport(t, "a.txt", "hello", `"EncryptFile":{"type":"boolean","value":"true"},"DocumentOpenPassword":{"type":"string","value":"user"},`+
+		`"RestrictPermissions":{"type":"boolean","value":"true"},"PermissionPassword":{"type":"string","value":"owner"}`)
 	files["LibreOffice"] = pdf("a.pdf", b)
 	for name, in := range files {
 		for label, tools := range variants(t) {

@@ -134,7 +134,7 @@ func (c *comparison) run(ctx context.Context, pages []int) ([]pageScore, error) 
 		text := strings.Join(prints[first[i]:first[i]+s.Prints], "\n")
 		var failed error
 		err := c.within(ctx, index, func() { s.Score, failed = c.score(index, first[i], texts[i], text) })
-		if err = errors.Join(err, failed); err != nil {
+		if err := errors.Join(err, failed); err != nil {
 			return nil, err
 		}
 		s.Score = math.Round(10*s.Score/float64(s.Prints)) / 10

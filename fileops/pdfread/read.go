@@ -63,9 +63,19 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, to fo
 		}
 	}
 	job.Progress(part)
+	if err := e.judgeSheets(job, r.sheets, pictures); err != nil {
+		return nil, err
+	}
+	scans.warn(job)
+	return r, nil
+}
+
+// judgeSheets fails if nothing useful was read from the pages, and warns about pages whose text is
+// missing or unlikely. pictures reports whether the result can have pictures of pages.
+func (e *Engine) judgeSheets(job *fileops.Job, sheets []*model.Sheet, pictures bool) error {
 	var unlikely, pictured []int
 	text, blank, damaged := false, true, true
-	for _, s := range r.sheets {
+	for _, s := range sheets {
 		text, blank, damaged = text || len(s.Words) > 0, blank && s.Blank, damaged && s.Damaged
 		switch {
 		case s.Damaged:
@@ -77,9 +87,9 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, to fo
 	}
 	switch {
 	case damaged:
-		return nil, errDamaged()
+		return errDamaged()
 	case !text && !blank && !pictures:
-		return nil, e.errNoText()
+		return e.errNoText()
 	}
 	if pictures && len(pictured) > 0 {
 		why := ""
@@ -89,8 +99,7 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, to fo
 		job.Warn(fileops.WarnPageAsImage, "No text was found on %s%s.", pageList(pictured), why)
 	}
 	warnUnlikely(job, unlikely)
-	scans.warn(job)
-	return r, nil
+	return nil
 }
 
 // openPages opens the document of a job and returns the indices of the requested

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -57,7 +58,7 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	q := r.URL.Query()
-	query := status.SummaryQuery{Owner: q.Get("account"), State: status.State(q.Get("status")), Before: q.Get("cursor"), Limit: 50}
+	query := status.SummaryQuery{Owner: q.Get("account"), State: status.State(q.Get("status")), Before: q.Get("cursor")}
 	switch query.State {
 	case "", status.Queued, status.Running, status.Completed, status.Failed:
 	default:
@@ -65,15 +66,11 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 		p.Allowed = []string{"queued", "running", "completed", "failed"}
 		return nil, p
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 200 {
-			return nil, httpapi.Invalid("limit", "limit must be from 1 to 200")
-		}
-		query.Limit = n
+	limit, err := pageLimit(q)
+	if err != nil {
+		return nil, err
 	}
-	limit := query.Limit
-	query.Limit++ // one more, to detect a next page
+	query.Limit = limit + 1 // one more, to detect a next page
 	list, err := a.cfg.Operations.Summaries(r.Context(), query)
 	if errors.Is(err, fs.ErrNotExist) && query.Before != "" {
 		return nil, httpapi.InvalidCursor()
@@ -93,4 +90,17 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 		})
 	}
 	return body, nil
+}
+
+// pageLimit returns the number of entries in a page of a list: the parameter limit, by default 50.
+func pageLimit(q url.Values) (int, error) {
+	text := q.Get("limit")
+	if text == "" {
+		return 50, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 200 {
+		return 0, httpapi.Invalid("limit", "limit must be from 1 to 200")
+	}
+	return n, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
@@ -246,7 +245,7 @@ func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request, acct *account.
 // listDeliveries answers GET …/webhooks/<webhook>/deliveries.
 func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	q := r.URL.Query()
-	query := webhook.Query{Endpoint: r.PathValue("webhook"), State: q.Get("state"), Before: q.Get("cursor"), Limit: 50}
+	query := webhook.Query{Endpoint: r.PathValue("webhook"), State: q.Get("state"), Before: q.Get("cursor")}
 	switch query.State {
 	case "", webhook.Pending, webhook.Delivered, webhook.Failed:
 	default:
@@ -254,15 +253,11 @@ func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *accou
 		p.Allowed = []string{webhook.Pending, webhook.Delivered, webhook.Failed}
 		return nil, p
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 200 {
-			return nil, httpapi.Invalid("limit", "limit must be from 1 to 200")
-		}
-		query.Limit = n
+	limit, err := pageLimit(q)
+	if err != nil {
+		return nil, err
 	}
-	limit := query.Limit
-	query.Limit++ // one more, to detect a next page
+	query.Limit = limit + 1 // one more, to detect a next page
 	all, err := a.cfg.Webhooks.Deliveries(r.Context(), acct.ID, query)
 	if errors.Is(err, fs.ErrNotExist) && query.Before != "" {
 		// Either the cursor or the webhook does not exist.

@@ -383,8 +383,12 @@ func (d *Deliveries) Handle(ctx context.Context, t *transfer.Transfer, save func
 			d.cfg.Log.Warn("cannot record a delivery; it may be repeated", "operation", t.ID, "err", err)
 		}
 	}
+	return p.result(d.cfg.Store.Now())
+}
+
+// result says whether all files have been delivered, and when to continue otherwise.
+func (p progress) result(now time.Time) transfer.Result {
 	result := transfer.Result{State: p.encode(), Finished: true}
-	now := d.cfg.Store.Now()
 	for _, f := range p.Files {
 		if f.Ended.IsZero() {
 			wait := max(0, f.Next.Sub(now))

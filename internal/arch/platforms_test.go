@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/filewright/filewright/internal/systest"
@@ -25,18 +27,77 @@ import (
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
 	systest.NoError(t, systest.DependOn("../../..."))
+	all := &sourceFiles{set: token.NewFileSet()}
 	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"} {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
-			for _, err := range typeCheck(t, platform) {
+			for _, err := range typeCheck(t, platform, all) {
 				t.Error(err)
 			}
 		})
 	}
 }
 
+// sourceFiles are parsed files, which the platforms share.
+type sourceFiles struct {
+	set   *token.FileSet
+	files sync.Map // *ast.File by path
+}
+
+// parse returns a parsed file. If only declarations matter, it leaves out function bodies and the
+// elements of tables.
+func (s *sourceFiles) parse(path string, declarations bool) (*ast.File, error) {
+	if f, ok := s.files.Load(path); ok {
+		return f.(*ast.File), nil
+	}
+	f, err := parser.ParseFile(s.set, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	if declarations {
+		for _, d := range f.Decls {
+			lighten(d)
+		}
+	}
+	shared, _ := s.files.LoadOrStore(path, f)
+	return shared.(*ast.File), nil
+}
+
+// lighten removes what does not affect the types of declared names.
+func lighten(d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		d.Body = nil
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			v, ok := spec.(*ast.ValueSpec)
+			if !ok || d.Tok != token.VAR {
+				continue
+			}
+			for _, value := range v.Values {
+				if address, ok := value.(*ast.UnaryExpr); ok {
+					value = address.X
+				}
+				if table, ok := value.(*ast.CompositeLit); ok && !countsElements(table) {
+					table.Elts = nil
+				}
+			}
+		}
+	}
+}
+
+// countsElements reports whether the type of a literal is an array as long as the literal.
+func countsElements(table *ast.CompositeLit) bool {
+	array, ok := table.Type.(*ast.ArrayType)
+	if !ok {
+		return false
+	}
+	_, counts := array.Len.(*ast.Ellipsis)
+	return counts
+}
+
 // typeCheck returns the type errors of this module's packages on platform, a GOOS and a GOARCH.
-func typeCheck(t *testing.T, platform string) []error {
+func typeCheck(t *testing.T, platform string, all *sourceFiles) []error {
 	t.Helper()
 	system, processor, _ := strings.Cut(platform, "/")
 	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard,Module", "./...")
@@ -52,6 +113,7 @@ func typeCheck(t *testing.T, platform string) []error {
 	var found []error
 	packages := importer{"unsafe": types.Unsafe}
 	own := 0
+	checked := make(map[string]bool) // lists of files whose functions were checked
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Dir string
@@ -70,16 +132,17 @@ func typeCheck(t *testing.T, platform string) []error {
 		}
 		ours := p.Module != nil && p.Module.Main
 		var files []*ast.File
-		fset := token.NewFileSet()
 		for _, name := range p.GoFiles {
-			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			f, err := all.parse(filepath.Join(p.Dir, name), !ours)
 			systest.NoError(t, err)
 			files = append(files, f)
 		}
+		// Packages between a test and its package are listed again, for this test.
+		functions := fmt.Sprint(p.Dir, p.GoFiles)
 		config := types.Config{
 			Importer:         mapped{packages, p.ImportMap},
 			Sizes:            types.SizesFor("gc", processor),
-			IgnoreFuncBodies: !ours,
+			IgnoreFuncBodies: !ours || checked[functions],
 			Error: func(err error) {
 				if ours {
 					found = append(found, err)
@@ -87,7 +150,8 @@ func typeCheck(t *testing.T, platform string) []error {
 			},
 		}
 		path, _, _ := strings.Cut(p.ImportPath, " ") // "p [p.test]" is p compiled for its test
-		packages[p.ImportPath], _ = config.Check(path, fset, files, nil)
+		packages[p.ImportPath], _ = config.Check(path, all.set, files, nil)
+		checked[functions] = true
 		if ours {
 			own++
 		}

@@ -492,15 +492,8 @@ func (f file) save(t testing.TB) string {
 // tool runs a program and returns its standard output. The test fails if the program fails.
 var tool = systest.Run
 
-// makeFile runs a program in a new directory and returns a file that it wrote.
+// makeFile returns a file that a program writes in its current directory, see [systest.MadeBy].
 func makeFile(t testing.TB, name string, stdin string, argv ...string) file {
 	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", argv, err, out)
-	}
-	b := systest.ReadFile(t, filepath.Join(dir, name))
-	return file{name, b}
+	return file{name, systest.ReadFile(t, systest.MadeBy(t, name, stdin, argv...))}
 }

@@ -81,63 +81,20 @@ var ErrPixels = errors.New("too many pixels in the frames of the animation")
 // DecodeAPNG decodes the frames of an animated PNG. If they have more than maxPixels
 // pixels in all, it returns ErrPixels before it allocates memory for them.
 func DecodeAPNG(ctx context.Context, b []byte, maxPixels int64) (Animation, error) {
-	var (
-		head, common []byte // IHDR without its size, and the chunks that all frames share
-		size         PNG
-		frames       []frame
-		plays        int
-		ended        bool
-	)
-	for kind, chunk := range PNGChunks(b) {
-		data := chunk[8 : len(chunk)-4]
-		switch kind {
-		case "IHDR":
-			if head != nil || !size.readHeader(data) {
-				return Animation{}, errPNG
-			}
-			head = data[8:]
-		case "PLTE", "tRNS":
-			common = append(common, chunk...)
-		case "acTL":
-			if len(data) == 8 {
-				plays = int(min(binary.BigEndian.Uint32(data[4:]), 1<<30))
-			}
-		case "fcTL":
-			f, err := readFrame(data)
-			if err != nil {
-				return Animation{}, err
-			}
-			if !f.r.In(image.Rect(0, 0, size.Width, size.Height)) {
-				return Animation{}, errAPNG
-			}
-			frames = append(frames, f)
-		case "IDAT":
-			if n := len(frames); n > 0 { // otherwise a still picture that is no frame
-				frames[n-1].data = append(frames[n-1].data, data)
-			}
-		case "fdAT":
-			n := len(frames)
-			if n == 0 || len(data) < 4 {
-				return Animation{}, errAPNG
-			}
-			frames[n-1].data = append(frames[n-1].data, data[4:])
-		case "IEND":
-			ended = true
-		}
+	png, err := readAPNG(b)
+	if err != nil {
+		return Animation{}, err
 	}
-	if !ended || len(frames) == 0 || len(frames) != PNGFrames(b) {
-		return Animation{}, fmt.Errorf("%w: frames are missing", errAPNG)
-	}
-	if int64(size.Width)*int64(size.Height) > maxPixels/int64(len(frames)) {
+	if int64(png.size.Width)*int64(png.size.Height) > maxPixels/int64(len(png.frames)) {
 		return Animation{}, ErrPixels
 	}
-	a := Animation{Plays: plays, Pix: image.NewNRGBA(image.Rect(0, 0, size.Width, size.Height*len(frames)))}
-	canvas := image.NewNRGBA(image.Rect(0, 0, size.Width, size.Height))
-	for i, f := range frames {
+	a := Animation{Plays: png.plays, Pix: image.NewNRGBA(image.Rect(0, 0, png.size.Width, png.size.Height*len(png.frames)))}
+	canvas := image.NewNRGBA(image.Rect(0, 0, png.size.Width, png.size.Height))
+	for i, f := range png.frames {
 		if ctx.Err() != nil {
 			return Animation{}, context.Cause(ctx)
 		}
-		m, err := f.decode(head, common)
+		m, err := f.decode(png.head, png.common)
 		if err != nil {
 			return Animation{}, fmt.Errorf("frame %d: %w", i+1, err)
 		}
@@ -158,6 +115,60 @@ func DecodeAPNG(ctx context.Context, b []byte, maxPixels int64) (Animation, erro
 		case f.dispose == disposeClear, f.dispose == disposePrevious:
 			draw.Draw(canvas, f.r, image.Transparent, image.Point{}, draw.Src)
 		}
+	}
+	return a, nil
+}
+
+// An apng is an animated PNG whose frames are not decoded yet.
+type apng struct {
+	head, common []byte // IHDR without its size, and the chunks that all frames share
+	size         PNG
+	frames       []frame
+	plays        int
+}
+
+// readAPNG reads the chunks of an animated PNG.
+func readAPNG(b []byte) (a apng, err error) {
+	ended := false
+	for kind, chunk := range PNGChunks(b) {
+		data := chunk[8 : len(chunk)-4]
+		switch kind {
+		case "IHDR":
+			if a.head != nil || !a.size.readHeader(data) {
+				return apng{}, errPNG
+			}
+			a.head = data[8:]
+		case "PLTE", "tRNS":
+			a.common = append(a.common, chunk...)
+		case "acTL":
+			if len(data) == 8 {
+				a.plays = int(min(binary.BigEndian.Uint32(data[4:]), 1<<30))
+			}
+		case "fcTL":
+			f, err := readFrame(data)
+			if err != nil {
+				return apng{}, err
+			}
+			if !f.r.In(image.Rect(0, 0, a.size.Width, a.size.Height)) {
+				return apng{}, errAPNG
+			}
+			a.frames = append(a.frames, f)
+		case "IDAT":
+			if n := len(a.frames); n > 0 { // otherwise a still picture that is no frame
+				a.frames[n-1].data = append(a.frames[n-1].data, data)
+			}
+		case "fdAT":
+			n := len(a.frames)
+			if n == 0 || len(data) < 4 {
+				return apng{}, errAPNG
+			}
+			a.frames[n-1].data = append(a.frames[n-1].data, data[4:])
+		case "IEND":
+			ended = true
+		}
+	}
+	if !ended || len(a.frames) == 0 || len(a.frames) != PNGFrames(b) {
+		return apng{}, fmt.Errorf("%w: frames are missing", errAPNG)
 	}
 	return a, nil
 }

@@ -198,7 +198,6 @@ func biffTable(parts [][]byte) (all []string) {
 // readXLS reads the string cells of a workbook that show. A workbook with print ranges,
 // or of a version before Excel 97, has none.
 func readXLS(ctx context.Context, b []byte, firstSheet bool) (t Text) {
-	le := binary.LittleEndian
 	book := readGlobals(ctx, b)
 	if book.failed {
 		return t
@@ -215,9 +214,6 @@ func readXLS(ctx context.Context, b []byte, firstSheet bool) (t Text) {
 			continue
 		}
 		s := &sheet{hiddenRows: map[int]bool{}}
-		at := func(d []byte) cell {
-			return cell{row: int(le.Uint16(d)), column: int(le.Uint16(d[2:]))}
-		}
 		depth := 0
 		records(ctx, b[e.offset:], func(kind int, d []byte) bool {
 			switch {
@@ -227,36 +223,8 @@ func readXLS(ctx context.Context, b []byte, firstSheet bool) (t Text) {
 				depth--
 				return depth > 0
 			case depth > 1: // a chart
-			case kind == biffColumns && len(d) >= 10:
-				if le.Uint16(d[8:])&1 != 0 || le.Uint16(d[4:]) == 0 {
-					s.hiddenColumns = append(s.hiddenColumns, area{0, int(le.Uint16(d)), 1 << 30, int(le.Uint16(d[2:]))})
-				}
-			case kind == biffRow && len(d) >= 14:
-				if d[12]&0x20 != 0 || le.Uint16(d[6:])&0x7fff == 0 {
-					s.hiddenRows[int(le.Uint16(d))] = true
-				}
-			case kind == biffLabel && len(d) >= 10:
-				if n := int(le.Uint32(d[6:])); n >= 0 && n < len(book.strings) && !book.blank[int(le.Uint16(d[4:]))] {
-					c := at(d)
-					c.text = book.strings[n]
-					s.cells = append(s.cells, c)
-				}
-			case (kind == biffNumber || kind == biffRK) && len(d) >= 6:
-				if !book.blank[int(le.Uint16(d[4:]))] {
-					s.numbers = append(s.numbers, at(d))
-				}
-			case kind == biffRKs && len(d) >= 6:
-				for k := 0; 4+6*k+8 <= len(d); k++ {
-					if !book.blank[int(le.Uint16(d[4+6*k:]))] {
-						c := at(d)
-						c.column += k
-						s.numbers = append(s.numbers, c)
-					}
-				}
-			case kind == biffMerged && len(d) >= 2:
-				for d = d[2:]; len(d) >= 8; d = d[8:] {
-					s.merged = append(s.merged, area{int(le.Uint16(d)), int(le.Uint16(d[4:])), int(le.Uint16(d[2:])), int(le.Uint16(d[6:]))})
-				}
+			default:
+				s.record(book, kind, d)
 			}
 			return true
 		})
@@ -264,6 +232,46 @@ func readXLS(ctx context.Context, b []byte, firstSheet bool) (t Text) {
 	}
 	t.Text = out.String()
 	return t
+}
+
+// record reads a record of the sheet itself. book has the strings, and which formats show nothing.
+func (s *sheet) record(book biffBook, kind int, d []byte) {
+	le := binary.LittleEndian
+	at := func(d []byte) cell {
+		return cell{row: int(le.Uint16(d)), column: int(le.Uint16(d[2:]))}
+	}
+	switch {
+	case kind == biffColumns && len(d) >= 10:
+		if le.Uint16(d[8:])&1 != 0 || le.Uint16(d[4:]) == 0 {
+			s.hiddenColumns = append(s.hiddenColumns, area{0, int(le.Uint16(d)), 1 << 30, int(le.Uint16(d[2:]))})
+		}
+	case kind == biffRow && len(d) >= 14:
+		if d[12]&0x20 != 0 || le.Uint16(d[6:])&0x7fff == 0 {
+			s.hiddenRows[int(le.Uint16(d))] = true
+		}
+	case kind == biffLabel && len(d) >= 10:
+		if n := int(le.Uint32(d[6:])); n >= 0 && n < len(book.strings) && !book.blank[int(le.Uint16(d[4:]))] {
+			c := at(d)
+			c.text = book.strings[n]
+			s.cells = append(s.cells, c)
+		}
+	case (kind == biffNumber || kind == biffRK) && len(d) >= 6:
+		if !book.blank[int(le.Uint16(d[4:]))] {
+			s.numbers = append(s.numbers, at(d))
+		}
+	case kind == biffRKs && len(d) >= 6:
+		for k := 0; 4+6*k+8 <= len(d); k++ {
+			if !book.blank[int(le.Uint16(d[4+6*k:]))] {
+				c := at(d)
+				c.column += k
+				s.numbers = append(s.numbers, c)
+			}
+		}
+	case kind == biffMerged && len(d) >= 2:
+		for d = d[2:]; len(d) >= 8; d = d[8:] {
+			s.merged = append(s.merged, area{int(le.Uint16(d)), int(le.Uint16(d[4:])), int(le.Uint16(d[2:])), int(le.Uint16(d[6:]))})
+		}
+	}
 }
 
 // wholeXLS returns the texts of all cells. Several cells may share a string, which is in

@@ -214,7 +214,7 @@ func lastName(s string) string {
 
 func parseCell(s string) (c cell, ok bool) {
 	m := reference.FindStringSubmatch(s)
-	if m == nil || m[0] != s {
+	if len(m) == 0 || m[0] != s {
 		return c, false
 	}
 	for _, r := range m[1] {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"testing"
 	"time"
 )
 
@@ -15,7 +17,12 @@ import (
 // work. write writes the file if it is not there. key identifies its content: [Program] and its
 // arguments and inputs. Tests must not change the file.
 func Made(name, key string, write func(path string) error) (string, error) {
-	sum := sha256.Sum256([]byte(name + "\x00" + key))
+	key = name + "\x00" + key
+	// The libraries of a program matter too. Debian notes here each package that it installs.
+	if info, err := os.Stat("/var/lib/dpkg/status"); err == nil {
+		key += info.ModTime().String()
+	}
+	sum := sha256.Sum256([]byte(key))
 	all := CodeCache() + "-files"
 	dir := filepath.Join(all, hex.EncodeToString(sum[:16]))
 	path := filepath.Join(dir, name)
@@ -40,6 +47,31 @@ func Made(name, key string, write func(path string) error) (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// MadeBy returns the path of a file that a program writes under the name in its current directory, see
+// [Made]. input is for its standard input. Files whose absolute paths are arguments are inputs too.
+func MadeBy(t testing.TB, name, input string, argv ...string) string {
+	t.Helper()
+	key, err := Program(argv[0])
+	NoError(t, err)
+	key += "\x00" + input
+	for _, a := range argv[1:] {
+		if filepath.IsAbs(a) {
+			a = string(ReadFile(t, a))
+		}
+		key += "\x00" + a
+	}
+	path, err := Made(name, key, func(path string) error {
+		cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+		cmd.Dir, cmd.Stdin = filepath.Dir(path), strings.NewReader(input)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", argv, err, out)
+		}
+		return nil
+	})
+	NoError(t, err)
+	return path
 }
 
 // forget removes what was made long ago: its test may have changed since.

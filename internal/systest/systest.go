@@ -236,6 +236,22 @@ func Scale(full, short int) int {
 	return full
 }
 
+// Pairs chooses the pairs of a source and a target that a test runs. The zero value is ready to use.
+type Pairs struct{ read, written map[string]bool }
+
+// Run reports whether to run a pair. With -short it selects the pairs whose source or target is not
+// part of an earlier pair, so every source and every target is run; otherwise it selects all.
+func (p *Pairs) Run(source, target string) bool {
+	if testing.Short() && p.read[source] && p.written[target] {
+		return false
+	}
+	if p.read == nil {
+		p.read, p.written = make(map[string]bool), make(map[string]bool)
+	}
+	p.read[source], p.written[target] = true, true
+	return true
+}
+
 // NoError ends the test if err is not nil. It costs nothing in the loop of a benchmark.
 func NoError(t testing.TB, err error) {
 	if err != nil {

@@ -133,32 +133,11 @@ func (o objects) rules(k *kustomization) (bad error) {
 				fail("%s selects no pod", name)
 			}
 		case *core.Service:
-			found := o.selected(&meta.LabelSelector{MatchLabels: v.Spec.Selector})
-			if len(found) != 1 {
-				fail("%s selects %q", name, found)
-				continue
-			}
-			for _, p := range v.Spec.Ports {
-				if !hasPort(o["Deployment "+found[0]].(*apps.Deployment), p.TargetPort.StrVal) {
-					fail("%s: no container has the port %s", name, p.TargetPort.String())
-				}
-			}
+			bad = errors.Join(bad, o.service(v))
 		case *autoscaling.HorizontalPodAutoscaler:
-			d, ok := o["Deployment "+v.Spec.ScaleTargetRef.Name].(*apps.Deployment)
-			if !ok || v.Spec.MinReplicas == nil || *v.Spec.MinReplicas < 1 || v.Spec.MaxReplicas < *v.Spec.MinReplicas {
-				fail("%s: the target or the number of replicas is wrong", name)
-			} else if d.Spec.Replicas != nil {
-				fail("%s: %s has replicas, which each apply would reset", name, d.Name)
-			}
+			bad = errors.Join(bad, o.autoscaler(v))
 		case *networking.Ingress:
-			for _, r := range v.Spec.Rules {
-				for _, p := range r.HTTP.Paths {
-					s, ok := o["Service "+p.Backend.Service.Name].(*core.Service)
-					if !ok || !slices.ContainsFunc(s.Spec.Ports, func(have core.ServicePort) bool { return have.Name == p.Backend.Service.Port.Name }) {
-						fail("%s: the service %s or its port is missing", name, p.Backend.Service.Name)
-					}
-				}
-			}
+			bad = errors.Join(bad, o.ingress(v))
 		}
 	}
 	for name, v := range o {
@@ -167,6 +146,45 @@ func (o objects) rules(k *kustomization) (bad error) {
 		}
 		if d, ok := v.(*apps.Deployment); ok && o["HorizontalPodAutoscaler "+d.Name] == nil {
 			fail("%s has no HorizontalPodAutoscaler", name)
+		}
+	}
+	return bad
+}
+
+// service checks that a Service selects one Deployment, and that its ports exist.
+func (o objects) service(v *core.Service) (bad error) {
+	found := o.selected(&meta.LabelSelector{MatchLabels: v.Spec.Selector})
+	if len(found) != 1 {
+		return fmt.Errorf("Service %s selects %q", v.Name, found)
+	}
+	for _, p := range v.Spec.Ports {
+		if !hasPort(o["Deployment "+found[0]].(*apps.Deployment), p.TargetPort.StrVal) {
+			bad = errors.Join(bad, fmt.Errorf("Service %s: no container has the port %s", v.Name, p.TargetPort.String()))
+		}
+	}
+	return bad
+}
+
+// autoscaler checks the target and the limits of a HorizontalPodAutoscaler.
+func (o objects) autoscaler(v *autoscaling.HorizontalPodAutoscaler) error {
+	d, ok := o["Deployment "+v.Spec.ScaleTargetRef.Name].(*apps.Deployment)
+	if !ok || v.Spec.MinReplicas == nil || *v.Spec.MinReplicas < 1 || v.Spec.MaxReplicas < *v.Spec.MinReplicas {
+		return fmt.Errorf("HorizontalPodAutoscaler %s: the target or the number of replicas is wrong", v.Name)
+	}
+	if d.Spec.Replicas != nil {
+		return fmt.Errorf("HorizontalPodAutoscaler %s: %s has replicas, which each apply would reset", v.Name, d.Name)
+	}
+	return nil
+}
+
+// ingress checks that the services and ports of an Ingress exist.
+func (o objects) ingress(v *networking.Ingress) (bad error) {
+	for _, r := range v.Spec.Rules {
+		for _, p := range r.HTTP.Paths {
+			s, ok := o["Service "+p.Backend.Service.Name].(*core.Service)
+			if !ok || !slices.ContainsFunc(s.Spec.Ports, func(have core.ServicePort) bool { return have.Name == p.Backend.Service.Port.Name }) {
+				bad = errors.Join(bad, fmt.Errorf("Ingress %s: the service %s or its port is missing", v.Name, p.Backend.Service.Name))
+			}
 		}
 	}
 	return bad
@@ -217,36 +235,41 @@ func (o objects) deployment(d *apps.Deployment, images map[string]bool) (bad err
 	if pod.TerminationGracePeriodSeconds == nil || *pod.TerminationGracePeriodSeconds < 45 {
 		fail("the grace period is shorter than --drain")
 	}
-	for _, c := range pod.Containers {
-		if !images[c.Image] {
-			fail("kustomization.yaml has no tag for the image %s", c.Image)
-		}
-		s := c.SecurityContext
-		if s == nil || !isTrue(s.ReadOnlyRootFilesystem) || !isFalse(s.AllowPrivilegeEscalation) || s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
-			fail("the container %s is not confined", c.Name)
-		}
-		if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
-			fail("the container %s has no probes", c.Name)
-			continue
-		}
-		for _, p := range []*core.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
-			if p.HTTPGet == nil || !hasPort(d, p.HTTPGet.Port.StrVal) {
-				fail("a probe of %s has no port", c.Name)
-			}
-		}
-		if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
-			fail("the container %s has no resources", c.Name)
-		}
-		for _, e := range c.EnvFrom {
-			if e.ConfigMapRef != nil && o["ConfigMap "+e.ConfigMapRef.Name] == nil {
-				fail("the ConfigMap %s is missing", e.ConfigMapRef.Name)
-			}
-		}
-		for _, m := range c.VolumeMounts {
-			if !slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == m.Name }) {
-				fail("the volume %s is missing", m.Name)
-			}
-		}
+	for i := range pod.Containers {
+		o.container(d, &pod.Containers[i], images, fail)
 	}
 	return bad
+}
+
+// container checks a container of a Deployment and calls fail with each fault.
+func (o objects) container(d *apps.Deployment, c *core.Container, images map[string]bool, fail func(format string, args ...any)) {
+	if !images[c.Image] {
+		fail("kustomization.yaml has no tag for the image %s", c.Image)
+	}
+	s := c.SecurityContext
+	if s == nil || !isTrue(s.ReadOnlyRootFilesystem) || !isFalse(s.AllowPrivilegeEscalation) || s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
+		fail("the container %s is not confined", c.Name)
+	}
+	if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
+		fail("the container %s has no probes", c.Name)
+		return
+	}
+	for _, p := range []*core.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if p.HTTPGet == nil || !hasPort(d, p.HTTPGet.Port.StrVal) {
+			fail("a probe of %s has no port", c.Name)
+		}
+	}
+	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
+		fail("the container %s has no resources", c.Name)
+	}
+	for _, e := range c.EnvFrom {
+		if e.ConfigMapRef != nil && o["ConfigMap "+e.ConfigMapRef.Name] == nil {
+			fail("the ConfigMap %s is missing", e.ConfigMapRef.Name)
+		}
+	}
+	for _, m := range c.VolumeMounts {
+		if !slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v core.Volume) bool { return v.Name == m.Name }) {
+			fail("the volume %s is missing", m.Name)
+		}
+	}
 }

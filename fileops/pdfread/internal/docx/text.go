@@ -25,8 +25,41 @@ func (x *writer) baseStyle(b *model.Block) model.Style {
 func (x *writer) paragraph(bs []*model.Placed, section string) {
 	b := bs[0]
 	base := x.baseStyle(b.Block)
+	stops := tabStops(b.Block)
+	hanging := b.List == nil && len(b.Lines) > 1 && b.First < 0 && layout.HangsAfterTab(b.Lines[0], b.Lines[1])
+	if hanging { // the indent is a tab stop
+		stops = []tabStop{{kind: "left", pos: b.Left}}
+	}
+	x.out.WriteString(`<w:p>`)
+	x.paragraphProps(b, stops, section)
+	if b.ColumnBreak {
+		x.out.WriteString(`<w:r><w:br w:type="column"/></w:r>`)
+	}
+	x.bookmark(b)
+	if b.Mark > 0 {
+		x.marks++
+		x.printf(`<w:bookmarkStart w:id="%d" w:name="%s"/><w:bookmarkEnd w:id="%d"/>`, x.marks, headingMark(b.Mark), x.marks)
+	}
+	x.out.WriteString(x.lead)
+	x.lead = ""
+	var lines []*model.Line
+	clear(x.breaks)
+	for i, p := range bs {
+		if i > 0 && p.Continues && len(p.Lines) > 0 {
+			x.breaks[p.Lines[0]] = p
+		}
+		lines = append(lines, p.Lines...)
+	}
+	x.narrow = x.narrowing(b, lines, stops, hanging)
+	x.text(lines, b.Block, base, stops)
+	x.narrow = 0
+	x.out.WriteString(`</w:p>`)
+}
+
+// paragraphProps writes the properties of a paragraph, and of a section that ends with it.
+func (x *writer) paragraphProps(b *model.Placed, stops []tabStop, section string) {
 	rtl := len(b.Lines) > 0 && len(b.Lines[0].Words) > 0 && b.Lines[0].Words[0].RTL
-	x.out.WriteString(`<w:p><w:pPr>`)
+	x.out.WriteString(`<w:pPr>`)
 	if b.Heading > 0 {
 		x.printf(`<w:pStyle w:val="Heading%d"/><w:keepNext/>`, b.Heading)
 	} else if b.List != nil {
@@ -37,11 +70,6 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 	}
 	if b.List != nil {
 		x.printf(`<w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, b.List.Level, x.number(b.List))
-	}
-	stops := tabStops(b.Block)
-	hanging := b.List == nil && len(b.Lines) > 1 && b.First < 0 && layout.HangsAfterTab(b.Lines[0], b.Lines[1])
-	if hanging { // the indent is a tab stop
-		stops = []tabStop{{kind: "left", pos: b.Left}}
 	}
 	if len(stops) > 0 {
 		x.out.WriteString(`<w:tabs>`)
@@ -72,48 +100,34 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 		x.out.WriteString(`<w:jc w:val="left"/>`)
 	}
 	x.out.WriteString(section + `</w:pPr>`)
-	if b.ColumnBreak {
-		x.out.WriteString(`<w:r><w:br w:type="column"/></w:r>`)
-	}
-	x.bookmark(b)
-	if b.Mark > 0 {
-		x.marks++
-		x.printf(`<w:bookmarkStart w:id="%d" w:name="%s"/><w:bookmarkEnd w:id="%d"/>`, x.marks, headingMark(b.Mark), x.marks)
-	}
-	x.out.WriteString(x.lead)
-	x.lead = ""
-	var lines []*model.Line
-	clear(x.breaks)
-	for i, p := range bs {
-		if i > 0 && p.Continues && len(p.Lines) > 0 {
-			x.breaks[p.Lines[0]] = p
-		}
-		lines = append(lines, p.Lines...)
-	}
+}
+
+// narrowing returns the width of the characters of a paragraph in per cent, 0 for 100, so that its lines
+// wrap where those of the PDF do.
+func (x *writer) narrowing(b *model.Placed, lines []*model.Line, stops []tabStop, hanging bool) int {
 	switch {
 	case len(stops) == 0 || hanging:
 		left := b.Left + max(0, b.First)
 		if b.List != nil {
 			left = b.List.Indent
 		}
-		x.narrow = x.d.Squeeze(lines, b.Region.W()-left-b.Right, b.Tight)
+		narrow := x.d.Squeeze(lines, b.Region.W()-left-b.Right, b.Tight)
 		switch {
 		case b.Tight || len(x.breaks) > 0:
 		case b.List != nil:
-			x.narrow = min(x.narrow, x.d.Wrap(unmarked(lines), b.Region.W()-b.List.Text-b.Right, 0))
+			narrow = min(narrow, x.d.Wrap(unmarked(lines), b.Region.W()-b.List.Text-b.Right, 0))
 		default:
-			x.narrow = min(x.narrow, x.d.Wrap(lines, b.Region.W()-b.Left-b.Right, b.First))
+			narrow = min(narrow, x.d.Wrap(lines, b.Region.W()-b.Left-b.Right, b.First))
 		}
+		return narrow
 	case stops[len(stops)-1].kind == "left": // what follows the last tab must not wrap
 		l := b.Lines[0]
 		i := len(l.Words) - 1
 		for ; i > 0 && !layout.WideGap(l, i); i-- {
 		}
-		x.narrow = x.d.Squeeze([]*model.Line{model.NewLine(slices.Clone(l.Words[i:]))}, b.Region.W()-stops[len(stops)-1].pos, b.Tight)
+		return x.d.Squeeze([]*model.Line{model.NewLine(slices.Clone(l.Words[i:]))}, b.Region.W()-stops[len(stops)-1].pos, b.Tight)
 	}
-	x.text(lines, b.Block, base, stops)
-	x.narrow = 0
-	x.out.WriteString(`</w:p>`)
+	return 0
 }
 
 // unmarked returns the lines of a list item without its marker, which the list supplies.

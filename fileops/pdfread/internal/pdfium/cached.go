@@ -76,7 +76,7 @@ func compileInto(ctx context.Context, path, dir string, fonts []string) error {
 		return err
 	}
 	files, err := cacheFiles(temp)
-	if err = errors.Join(err, l.close()); err != nil {
+	if err := errors.Join(err, l.close()); err != nil {
 		return err
 	}
 	if len(files) != 1 {
