@@ -264,6 +264,7 @@ func repeatedly(base, path, key string) (func(context.Context) error, error) {
 			return errors.Join(err, c.Close())
 		}
 		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close() // the connection stays open
 		if err == nil && resp.StatusCode != http.StatusOK {
 			err = errors.New(resp.Status)
 		}

@@ -226,7 +226,7 @@ func (d *display) report(e batch.Event) {
 	d.finished += len(e.Inputs)
 	d.clear()
 	if d.json {
-		writeEvent(d.out, e) // a broken pipe ends the program
+		_ = writeEvent(d.out, e) // a broken pipe ends the program
 	} else {
 		for _, w := range e.Warnings {
 			fmt.Fprintf(d.err, "%s: warning: %s (%s)\n", e.Inputs[0], w.Message, w.Code)
