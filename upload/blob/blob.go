@@ -28,15 +28,19 @@ import (
 )
 
 // A Store is a blob backend. It must be safe for concurrent use. Objects change only as
-// a whole: a reader sees either the complete old object or the complete new one. Keys
-// satisfy fs.ValidPath. For a missing key the error matches fs.ErrNotExist. If the
-// store cannot be reached, the error must not match that, but [ErrUnavailable], or be
-// the operating system's.
+// a whole: a reader sees either the complete old object or the complete new one.
+//
+// Keys satisfy [ValidKey]; Put, Open and Delete fail for others with an error that matches
+// fs.ErrInvalid. For a missing key the error matches fs.ErrNotExist. If the store cannot
+// be reached, the error must not match that, but [ErrUnavailable], or be the operating
+// system's. If ctx is done, also in the middle of a call, the error matches ctx.Err(),
+// and Put has changed nothing.
 //
 // In a persistent backend, an object survives a crash once Put has returned.
 type Store interface {
 	// Put stores the size bytes of r under key, replacing an existing object. It reads
-	// at most size bytes. If r is shorter, the error matches io.ErrUnexpectedEOF.
+	// at most size bytes. If r is shorter, the error matches io.ErrUnexpectedEOF. A
+	// negative size is an error.
 	Put(ctx context.Context, key string, r io.Reader, size int64) error
 
 	// Open opens an object.
