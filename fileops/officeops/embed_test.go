@@ -1,7 +1,9 @@
 package officeops_test
 
 import (
+	"archive/zip"
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +47,7 @@ func TestBookWithoutItsFiles(t *testing.T) {
 		"video":           {epub(`<video src="a.mp4" poster="none.png"><p>Instead</p></video>`), "Instead", aRecording},
 		"sources":         {epub(`<video><source src="a.mp4"/><track src="a.vtt"/><p>Instead</p></video>`), "Instead", aRecording},
 		"frame":           {epub(`<p><iframe src="none.html">hidden text</iframe></p>`), "", aFrame},
-		"drawing":         {epub(`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"><image xlink:href="my%20picture.png"/></svg>`), "<svg", "content_dropped: 1 drawing was left out."},
+		"drawing":         {epub(`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"><circle r="9"/><image xlink:href="my%20picture.png"/></svg>`), "<svg", "content_dropped: 1 drawing was left out."},
 		"button":          {epub(`<p><input type="image" src="none.png"/></p>`), "", ""},
 		"FictionBook":     {fb2, dataURL(), aPicture},
 	} {
@@ -110,5 +112,52 @@ func TestBookWithFilesAbove(t *testing.T) {
 				t.Errorf("%s: %q is missing in %s", to, word, out)
 			}
 		}
+	}
+}
+
+// The drawing around the picture of a cover is left out, also where pandoc does not look for pictures in
+// drawings. Other drawings stay.
+func TestBookWithPicturesInDrawings(t *testing.T) {
+	t.Parallel()
+	const image = `<image width="64" height="64" xlink:href="my%20picture.png"/>`
+	svg := func(content string) string {
+		return `<div><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 64 64">` + content + `</svg></div>`
+	}
+	for name, tt := range map[string]struct {
+		body     string
+		pictures int
+	}{
+		"cover":           {svg("<title>The cover</title>" + image), 1},
+		"prefix":          {`<svg:svg xmlns:svg="http://www.w3.org/2000/svg" xmlns:x="http://www.w3.org/1999/xlink"><svg:g><svg:image x:href="my%20picture.png"/></svg:g></svg:svg>`, 1},
+		"two drawings":    {svg(image) + "<p>Between</p>" + svg(image), 2},
+		"a circle":        {svg(image + `<circle r="9"/>`), 0},
+		"two pictures":    {svg(image + image), 0},
+		"no picture":      {svg(`<title>Nothing</title>`), 0},
+		"a drawing in it": {svg(`<svg>` + image + `</svg>`), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := convert(t.Context(), office, epub(tt.body), format.HTML)
+			systest.NoError(t, err)
+			page := string(b)
+			if n := strings.Count(page, dataURL()); n != tt.pictures {
+				t.Errorf("%d pictures, want %d: %s", n, tt.pictures, page)
+			}
+			for _, word := range []string{"Before", "After"} {
+				if !strings.Contains(page, word) {
+					t.Errorf("%q is missing in %s", word, page)
+				}
+			}
+			if name == "cover" && !strings.Contains(page, `alt="The cover"`) {
+				t.Errorf("the description is missing in %s", page)
+			}
+		})
+	}
+	b, err := convert(t.Context(), office, epub(svg(image)), format.DOCX)
+	systest.NoError(t, err)
+	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	systest.NoError(t, err)
+	if !slices.ContainsFunc(z.File, func(f *zip.File) bool { return strings.HasPrefix(f.Name, "word/media/") }) {
+		t.Error("the cover is missing in DOCX")
 	}
 }

@@ -157,7 +157,7 @@ func (t *task) pandocInput(ctx context.Context, s route.Step, work, in, title st
 	from = pandocIn[s.From]
 	switch s.From {
 	case format.EPUB:
-		if in, err = atRoot(in, work); err != nil {
+		if in, err = forPandoc(in, work); err != nil {
 			return "", "", err
 		}
 	case format.MD, format.HTML, format.RST, format.Org, format.TeX, format.FB2:
