@@ -34,7 +34,7 @@ import (
 )
 
 // patience is the timeout of every step, for a slow machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // A Tab is a page in its own browser. Its methods fail the test after an error.
 type Tab struct {
@@ -155,15 +155,34 @@ func (tab *Tab) NoProblems() {
 // Do runs actions of chromedp.
 func (tab *Tab) Do(actions ...chromedp.Action) {
 	tab.t.Helper()
-	var err error
+	tab.check(tab.run(actions...))
+}
+
+// onElement is Do for an element that the page may replace at any time, as lists that update
+// themselves do. Between looking an element up and using it, it can disappear; then nothing has
+// happened yet, and the actions run again.
+func (tab *Tab) onElement(actions ...chromedp.Action) {
+	tab.t.Helper()
+	err := tab.run(actions...)
+	for begun := time.Now(); err != nil && strings.Contains(err.Error(), "Could not find node") && time.Since(begun) < patience; {
+		err = tab.run(actions...)
+	}
+	tab.check(err)
+}
+
+func (tab *Tab) run(actions ...chromedp.Action) error {
 	// The first call starts the browser, which runs until its context is done.
 	if chromedp.FromContext(tab.ctx).Target == nil {
-		err = chromedp.Run(tab.ctx, actions...)
-	} else {
-		ctx, cancel := context.WithTimeout(tab.ctx, patience)
-		defer cancel()
-		err = chromedp.Run(ctx, actions...)
+		return chromedp.Run(tab.ctx, actions...)
 	}
+	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, actions...)
+}
+
+// check ends the test if there is an error, and shows the page.
+func (tab *Tab) check(err error) {
+	tab.t.Helper()
 	if err != nil {
 		var where, text string
 		ctx, cancel := context.WithTimeout(tab.ctx, 10*time.Second)
@@ -208,7 +227,7 @@ func (tab *Tab) Wait(expression string) {
 // Click clicks the element of a selector as soon as it is visible.
 func (tab *Tab) Click(selector string) {
 	tab.t.Helper()
-	tab.Do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+	tab.onElement(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
 // Leave clicks an element that leads to another page, and waits for that page.
@@ -222,13 +241,13 @@ func (tab *Tab) Leave(selector string) {
 // Fill types a text into a field.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
-	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Clear(selector, chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery))
+	tab.onElement(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Clear(selector, chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
 // Text returns the text of the element of a selector.
 func (tab *Tab) Text(selector string) (text string) {
 	tab.t.Helper()
-	tab.Do(chromedp.TextContent(selector, &text, chromedp.ByQuery))
+	tab.onElement(chromedp.TextContent(selector, &text, chromedp.ByQuery))
 	return strings.Join(strings.Fields(text), " ")
 }
 
