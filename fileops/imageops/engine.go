@@ -447,8 +447,19 @@ func (e *Engine) loadFor(ctx context.Context, job *fileops.Job, boxWidth, boxHei
 	if got := format.Sniff(bytes.NewReader(data), int64(len(data))); got != src.format && (got != format.RAW || src.format != format.TIFF) {
 		return src, header{}, fileops.Fail(fileops.ErrFormatMismatch, nil, "the content of the file is not %s", src.format.Title())
 	}
+	src = e.unwrap(src)
 	h, err := e.stat(src)
 	return src, h, err
+}
+
+// unwrap returns the picture in an icon of macOS if the codec reads it, else src.
+func (e *Engine) unwrap(src source) source {
+	if src.format == format.ICNS && e.codec.reads(format.JP2) {
+		if b := jpeg2000(src.data); b != nil {
+			return source{b, format.JP2}
+		}
+	}
+	return src
 }
 
 // unreadable decodes all pages and frames of a picture and returns the first error.

@@ -166,6 +166,19 @@ func TestReadICNS(t *testing.T) {
 	var big bytes.Buffer
 	systest.NoError(t, png.Encode(&big, specimen.Patches(64, 64)))
 	sameAs(t, "new.icns", chunk("icns", append(append(chunk("is32", bits), chunk("icp6", big.Bytes())...), chunk("TOC ", nil)...)), specimen.Patches(64, 64), 0)
+
+	// A picture in JPEG 2000 counts if it is the largest one, and an icon of nothing else can be read.
+	jp2 := content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "jp2", "lossless": true}, fileops.Bytes("a.png", big.Bytes())))
+	for name, icon := range map[string][]byte{
+		"jp2.icns":  chunk("icns", append(append(chunk("is32", bits), chunk("s8mk", mask)...), chunk("ic08", jp2)...)),
+		"only.icns": chunk("icns", chunk("ic08", jp2)),
+	} {
+		sameAs(t, name, icon, specimen.Patches(64, 64), 0)
+	}
+	larger := specimen.Patches(80, 80)
+	big.Reset()
+	systest.NoError(t, png.Encode(&big, larger))
+	sameAs(t, "larger.icns", chunk("icns", append(chunk("ic08", jp2), chunk("ic07", big.Bytes())...)), larger, 0)
 }
 
 // Damaged files fail, and do not make the decoders panic.

@@ -69,6 +69,32 @@ func parseICNS(b []byte) (best icnsPicture, err error) {
 	return best, nil
 }
 
+// jpeg2000 returns the picture in JPEG 2000 of an icon that is larger than all others, or nil. Icons of
+// Mac OS X 10.5 and 10.6 have it for 256 and 512 pixels.
+func jpeg2000(icon []byte) []byte {
+	best, err := parseICNS(icon) // fails unless all lengths are valid
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	var found []byte
+	side := best.side
+	for rest := icon[8:]; len(rest) >= 8; {
+		n := int64(binary.BigEndian.Uint32(rest[4:]))
+		content := rest[8:n]
+		rest = rest[n:]
+		if !bytes.HasPrefix(content, []byte("\x00\x00\x00\x0cjP  \r\n\x87\n")) {
+			continue
+		}
+		// The box ihdr starts with height and width (ISO/IEC 15444-1, I.5.3.1).
+		if at := bytes.Index(content, []byte("ihdr")); at >= 0 && len(content) >= at+12 {
+			if w := int(binary.BigEndian.Uint32(content[at+8:])); w > side {
+				side, found = w, content
+			}
+		}
+	}
+	return found
+}
+
 func statICNS(src source) (header, error) {
 	p, err := parseICNS(src.data)
 	h := header{width: p.side, height: p.side, pages: 1, bits: 8, alpha: true}

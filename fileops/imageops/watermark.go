@@ -69,7 +69,7 @@ func (e *Engine) stamp(ctx context.Context, f *fileops.File) (source, error) {
 	if err != nil {
 		return bad(err)
 	}
-	src := source{data, f.Format()}
+	src := e.unwrap(source{data, f.Format()})
 	if _, err := e.stat(src); err != nil {
 		return bad(err)
 	}
