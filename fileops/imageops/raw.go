@@ -117,6 +117,10 @@ func (e *Engine) develop(ctx context.Context, job *fileops.Job, boxWidth, boxHei
 		return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first",
 			about.width, about.height, millions(e.opts.MaxPixels))
 	}
+	if strings.Contains(strings.ToUpper(about.meta["camera"]), "COOLSCAN") {
+		// LibRaw takes the samples of these scanners for those of a camera: the picture becomes white.
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file is a scan of film in the raw format of a camera, which cannot be developed")
+	}
 	dir, err := job.Dir()
 	if err != nil {
 		return nil, err

@@ -85,11 +85,14 @@ func TestRawFails(t *testing.T) {
 		binary.LittleEndian.PutUint32(huge[at+8:], 20_000)
 	}
 	plain := content(t, one(t, e.Convert(), fileops.Args{"convert_to": "tiff"}, specimen.Of(t, format.PNG)))
+	model := []byte("Specimen 1")
+	scan := bytes.ReplaceAll(b, model, append([]byte("COOLSCAN"), model[8:]...))
 	for name, tt := range map[string]struct {
 		b    []byte
 		code string
 	}{
-		"truncated": {b[:len(b)*2/3], "corrupt_input"}, "header only": {b[:600], "corrupt_input"},
+		"scan of film": {scan, "unsupported_input"},
+		"truncated":    {b[:len(b)*2/3], "corrupt_input"}, "header only": {b[:600], "corrupt_input"},
 		"too large": {huge, "limit_exceeded"}, "no photo": {plain, "unsupported_input"},
 	} {
 		for _, action := range []fileops.Action{e.Convert(), e.Thumbnail()} {
