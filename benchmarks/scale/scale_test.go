@@ -180,8 +180,15 @@ func run(ctx context.Context, o options) (*result, error) {
 		}
 		return nil
 	}
-	if err := sleep(o.time / 4); err != nil { // until all workers have something to do
-		return nil, err
+	// Until all workers have something to do, and the first items, which all waited at the same time, are through.
+	for begun, more := time.Now(), o.time/4; more > 0; {
+		if err := sleep(more); err != nil {
+			return nil, err
+		}
+		more = 0
+		if s.started.Load() < int64(2*o.workers) && time.Since(begun) < maxTime/4 {
+			more = 50 * time.Millisecond
+		}
 	}
 	before, err := usage(ctx, watch)
 	if err != nil {
@@ -189,7 +196,7 @@ func run(ctx context.Context, o options) (*result, error) {
 	}
 	from := time.Now()
 	s.counting.Store(true)
-	// On a busy machine, a short time has no item of some accounts.
+	// On a busy machine, a short time has few items, and none of some accounts.
 	for more := o.time; more > 0; more = s.missing(maxTime - time.Since(from)) {
 		if err := sleep(more); err != nil {
 			return nil, err
@@ -235,15 +242,20 @@ type simulation struct {
 	figures map[string]*figure
 }
 
-// missing returns how long to wait for an account of which no item has started: at most left. 0: there
-// is none.
+// missing returns how long to wait for more items, at most left. 0: all accounts have some, and there
+// are several for each worker.
 func (s *simulation) missing(left time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all := 0
 	for _, f := range s.figures {
+		all += len(f.starts)
 		if len(f.starts) == 0 {
 			return min(left, 250*time.Millisecond)
 		}
+	}
+	if all < 5*s.workers {
+		return min(left, 250*time.Millisecond)
 	}
 	return 0
 }
