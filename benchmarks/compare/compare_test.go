@@ -126,14 +126,12 @@ func TestHosted(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	systest.NoError(t, err)
-	addr, err := freeAddress()
-	systest.NoError(t, err)
-	h, err := host(t.TempDir(), "http://"+addr+"/ready", load{clients: 3, jobs: 50}, self, "-serve", addr)
+	h, err := host(t.TempDir(), "/ready", load{clients: 3, jobs: 50}, func(addr, _ string) []string { return []string{self, "-serve", addr} })
 	systest.NoError(t, err)
 	defer h.close() // the program ends by the signal
 	var most atomic.Int64
 	h.job = func(context.Context) error {
-		resp, err := http.Get("http://" + addr + "/job")
+		resp, err := http.Get(h.base + "/job")
 		if err != nil {
 			return err
 		}

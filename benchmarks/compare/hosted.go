@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -30,10 +31,11 @@ import (
 // A hosted contender is a program that serves HTTP. A run sends it jobs from several clients at the
 // same time. Its sample is that of one job: time and processor time divided by the number of jobs.
 type hosted struct {
-	cmd           *exec.Cmd
-	dir           string
-	clients, jobs int
-	job           func(ctx context.Context) error
+	cmd  *exec.Cmd
+	dir  string
+	base string // the URL of its root, without a slash at its end
+	load
+	job func(ctx context.Context) error
 }
 
 // A load is how a run uses a hosted contender.
@@ -41,10 +43,19 @@ type load struct {
 	clients, jobs int
 }
 
-// host starts a program that listens at addr and keeps its data in dir. It returns when ready
-// answers with a status below 500.
-func host(dir, ready string, l load, argv ...string) (*hosted, error) {
-	h := &hosted{cmd: exec.Command(argv[0], argv[1:]...), dir: dir, clients: l.clients, jobs: l.jobs}
+// host starts a program at a free address, with a new directory in parent for its data; argv returns its
+// arguments. It returns when the path ready answers with a status below 500.
+func host(parent, ready string, l load, argv func(addr, dir string) []string) (*hosted, error) {
+	dir, err := os.MkdirTemp(parent, "hosted-")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	args := argv(addr, dir)
+	h := &hosted{cmd: exec.Command(args[0], args[1:]...), dir: dir, base: "http://" + addr, load: l}
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(filepath.Join(dir, "log.txt"))
 	if err != nil {
@@ -56,7 +67,7 @@ func host(dir, ready string, l load, argv ...string) (*hosted, error) {
 		return nil, err
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		resp, err := http.Get(ready)
+		resp, err := http.Get(h.base + ready)
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode < 500 {
@@ -65,7 +76,7 @@ func host(dir, ready string, l load, argv ...string) (*hosted, error) {
 		}
 		if time.Now().After(end) {
 			text, _ := os.ReadFile(log.Name())
-			return nil, errors.Join(fmt.Errorf("%s is not ready after a minute: %s", filepath.Base(argv[0]), text), h.close())
+			return nil, errors.Join(fmt.Errorf("%s is not ready after a minute: %s", filepath.Base(args[0]), text), h.close())
 		}
 	}
 }
@@ -127,25 +138,19 @@ var firstKey = regexp.MustCompile(`Authorization: Bearer (\S+?)"`)
 // returns what a client does, and prepares it.
 func refserver(l load, job func(ctx context.Context, c *client.Client) (func(ctx context.Context) error, error)) func(e *environment, in []string) (contender, error) {
 	return func(e *environment, _ []string) (contender, error) {
-		dir, err := os.MkdirTemp(e.inputs.Dir, "refserver-")
+		h, err := host(e.inputs.Dir, "/readyz", l, func(addr, dir string) []string {
+			return []string{e.server, "serve", "--listen", addr, "--data-dir", dir, "--rate", "0"}
+		})
 		if err != nil {
 			return nil, err
 		}
-		addr, err := freeAddress()
-		if err != nil {
-			return nil, err
-		}
-		h, err := host(dir, "http://"+addr+"/readyz", l, e.server, "serve", "--listen", addr, "--data-dir", dir, "--rate", "0")
-		if err != nil {
-			return nil, err
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "first-start.txt"))
+		text, err := os.ReadFile(filepath.Join(h.dir, "first-start.txt"))
 		found := firstKey.FindSubmatch(text)
 		if err == nil && found == nil {
 			err = fmt.Errorf("no API key in first-start.txt")
 		}
 		if err == nil {
-			h.job, err = job(context.Background(), &client.Client{BaseURL: "http://" + addr, Key: string(found[1]), HTTP: connections})
+			h.job, err = job(context.Background(), &client.Client{BaseURL: h.base, Key: string(found[1]), HTTP: connections})
 		}
 		if err != nil {
 			return nil, errors.Join(err, h.close())
@@ -303,24 +308,15 @@ func tusd(l load, content []byte) rival {
 		if _, err := os.Stat(program); err != nil {
 			return nil, fmt.Errorf("tusd: %w", errMissing)
 		}
-		dir, err := os.MkdirTemp(e.inputs.Dir, "tusd-")
-		if err != nil {
-			return nil, err
-		}
-		addr, err := freeAddress()
-		if err != nil {
-			return nil, err
-		}
-		ip, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		h, err := host(dir, "http://"+addr+"/files/", l, program, "-host", ip, "-port", port, "-upload-dir", dir)
+		h, err := host(e.inputs.Dir, "/files/", l, func(addr, dir string) []string {
+			ip, port, _ := strings.Cut(addr, ":")
+			return []string{program, "-host", ip, "-port", port, "-upload-dir", dir}
+		})
 		if err != nil {
 			return nil, err
 		}
 		h.job = func(ctx context.Context) error {
-			return send(ctx, http.MethodPost, "http://"+addr+"/files/", content, http.Header{
+			return send(ctx, http.MethodPost, h.base+"/files/", content, http.Header{
 				"Tus-Resumable": {"1.0.0"}, "Upload-Length": {fmt.Sprint(len(content))}, "Content-Type": {"application/offset+octet-stream"}})
 		}
 		return h, nil

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/filewright/filewright/fileops/raster"
@@ -39,27 +40,20 @@ func imageQuality(ctx context.Context, in, dir string) (float64, error) {
 }
 
 // perceptualQuality is the score of SSIMULACRA 2 of a picture without transparency.
-func perceptualQuality(ctx context.Context, in, dir string) (float64, error) {
-	made, err := only(dir)
-	if err != nil {
-		return 0, err
-	}
-	tmp, err := os.MkdirTemp("", "compare-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(tmp)
-	var pictures [2]raster.Samples
-	for i, from := range []string{in, made} {
-		path := filepath.Join(tmp, fmt.Sprintf("%d.png", i))
-		if out, err := exec.CommandContext(ctx, "vips", "copy", from, path).CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("vips: %w\n%s", err, out)
+func perceptualQuality(ctx context.Context, in, dir string) (score float64, err error) {
+	err = rendered(ctx, in, dir, ".png", []string{"vips", "copy"}, func(a, b string) error {
+		original, err := readPNG(a)
+		if err != nil {
+			return err
 		}
-		if pictures[i], err = readPNG(path); err != nil {
-			return 0, err
+		changed, err := readPNG(b)
+		if err != nil {
+			return err
 		}
-	}
-	return ssimulacra.Score(pictures[0], pictures[1])
+		score, err = ssimulacra.Score(original, changed)
+		return err
+	})
+	return score, err
 }
 
 // readPNG reads a PNG as RGB.
@@ -89,31 +83,41 @@ func pdfQuality(ctx context.Context, in, dir string) (float64, error) {
 	return quality(ctx, in, dir, "", "pdftoppm", "-r", "100", "-singlefile")
 }
 
-// quality compares the images that a program renders from in and from the only file in dir. The
+// quality compares the images that a program renders, see [rendered].
+func quality(ctx context.Context, in, dir, ext string, program ...string) (alike float64, err error) {
+	err = rendered(ctx, in, dir, ext, program, func(a, b string) (err error) {
+		alike, err = ssim(ctx, a, b)
+		return err
+	})
+	return alike, err
+}
+
+// rendered calls f with the images that a program renders from in and from the only file in dir. The
 // last arguments of the program are the file and the name of the image.
-func quality(ctx context.Context, in, dir, ext, program string, args ...string) (float64, error) {
+func rendered(ctx context.Context, in, dir, ext string, program []string, f func(a, b string) error) error {
 	made, err := only(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	tmp, err := os.MkdirTemp("", "compare-")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer os.RemoveAll(tmp)
 	for to, from := range map[string]string{"a": in, "b": made} {
-		if out, err := exec.CommandContext(ctx, program, append(args[:len(args):len(args)], from, filepath.Join(tmp, to+ext))...).CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("%s: %w\n%s", program, err, out)
+		args := slices.Concat(program[1:], []string{from, filepath.Join(tmp, to+ext)})
+		if out, err := exec.CommandContext(ctx, program[0], args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", program[0], err, out)
 		}
 	}
 	pictures, err := filepath.Glob(filepath.Join(tmp, "*"))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if len(pictures) != 2 {
-		return 0, fmt.Errorf("%s made %d pictures", program, len(pictures))
+		return fmt.Errorf("%s made %d pictures", program[0], len(pictures))
 	}
-	return ssim(ctx, pictures[0], pictures[1])
+	return f(pictures[0], pictures[1])
 }
 
 // only returns the only file in dir.

@@ -181,13 +181,12 @@ func run(ctx context.Context, o options) (*result, error) {
 		return nil
 	}
 	// Until all workers have something to do, and the first items, which all waited at the same time, are through.
-	for begun, more := time.Now(), o.time/4; more > 0; {
-		if err := sleep(more); err != nil {
+	if err := sleep(o.time / 4); err != nil {
+		return nil, err
+	}
+	for begun := time.Now(); s.started.Load() < int64(2*o.workers) && time.Since(begun) < maxTime/4; {
+		if err := sleep(50 * time.Millisecond); err != nil {
 			return nil, err
-		}
-		more = 0
-		if s.started.Load() < int64(2*o.workers) && time.Since(begun) < maxTime/4 {
-			more = 50 * time.Millisecond
 		}
 	}
 	before, err := usage(ctx, watch)

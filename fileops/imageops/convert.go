@@ -280,7 +280,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	return nil
 }
 
-// encoded returns one result of convert, and warns about what was left out to fit into max_bytes.
+// encoded returns one result of convert. It warns if metadata or pixels were left out to fit into max_bytes.
 func (e *Engine) encoded(ctx context.Context, job *fileops.Job, src source, h header, p plan) ([]byte, error) {
 	if p.page > 0 {
 		if err := e.pageLimit(src, p.page); err != nil {

@@ -455,8 +455,8 @@ func (e *Engine) loadFor(ctx context.Context, job *fileops.Job, boxWidth, boxHei
 // unwrap returns the picture in an icon of macOS if the codec reads it, else src.
 func (e *Engine) unwrap(src source) source {
 	if src.format == format.ICNS && e.codec.reads(format.JP2) {
-		if b := jpeg2000(src.data); b != nil {
-			return source{b, format.JP2}
+		if p, _ := parseICNS(src.data); p.jp2 != nil {
+			return source{p.jp2, format.JP2}
 		}
 	}
 	return src

@@ -22,6 +22,10 @@ type icnsPicture struct {
 	png  []byte // nil for packed bits
 	bits []byte // red, green and blue, each packed
 	mask []byte // one byte for each pixel; nil if there is none
+
+	// jp2 is a larger picture of the icon, in JPEG 2000, or nil. Icons of Mac OS X 10.5 and 10.6 have
+	// one for 256 and 512 pixels.
+	jp2 []byte
 }
 
 // packedICNS lists the pictures of packed bits, with the names of their masks.
@@ -30,12 +34,14 @@ var packedICNS = map[string]struct {
 	mask string
 }{"is32": {16, "s8mk"}, "il32": {32, "l8mk"}, "ih32": {48, "h8mk"}, "it32": {128, "t8mk"}}
 
-// parseICNS returns the largest picture that can be read.
+// parseICNS returns the largest picture that this package can read, and a larger one in JPEG 2000 even
+// if there is no other.
 func parseICNS(b []byte) (best icnsPicture, err error) {
 	if len(b) < 8 || string(b[:4]) != "icns" {
 		return best, errICNS
 	}
 	parts := make(map[string][]byte)
+	var jp2 []byte
 	for rest := b[8:]; len(rest) >= 8; {
 		n := int64(binary.BigEndian.Uint32(rest[4:]))
 		if n < 8 || n > int64(len(rest)) {
@@ -44,6 +50,9 @@ func parseICNS(b []byte) (best icnsPicture, err error) {
 		name, content := string(rest[:4]), rest[8:n]
 		rest = rest[n:]
 		parts[name] = content
+		if jpeg2000Width(content) > jpeg2000Width(jp2) {
+			jp2 = content
+		}
 		if bytes.HasPrefix(content, []byte("\x89PNG\r\n\x1a\n")) {
 			c, err := png.DecodeConfig(bytes.NewReader(content))
 			if err != nil {
@@ -63,36 +72,23 @@ func parseICNS(b []byte) (best icnsPicture, err error) {
 			best = icnsPicture{side: p.side, bits: bits, mask: parts[p.mask]}
 		}
 	}
+	if jpeg2000Width(jp2) > best.side {
+		best.jp2 = jp2
+	}
 	if best.side == 0 {
 		return best, fmt.Errorf("icon of macOS without PNG: %w", errors.ErrUnsupported)
 	}
 	return best, nil
 }
 
-// jpeg2000 returns the picture in JPEG 2000 of an icon that is larger than all others, or nil. Icons of
-// Mac OS X 10.5 and 10.6 have it for 256 and 512 pixels.
-func jpeg2000(icon []byte) []byte {
-	best, err := parseICNS(icon) // fails unless all lengths are valid
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return nil
+// jpeg2000Width returns the width of a picture in JPEG 2000, or 0 for other content. The box ihdr starts
+// with height and width (ISO/IEC 15444-1, I.5.3.1).
+func jpeg2000Width(b []byte) int {
+	at := bytes.Index(b, []byte("ihdr"))
+	if at < 0 || len(b) < at+12 || !bytes.HasPrefix(b, []byte("\x00\x00\x00\x0cjP  \r\n\x87\n")) {
+		return 0
 	}
-	var found []byte
-	side := best.side
-	for rest := icon[8:]; len(rest) >= 8; {
-		n := int64(binary.BigEndian.Uint32(rest[4:]))
-		content := rest[8:n]
-		rest = rest[n:]
-		if !bytes.HasPrefix(content, []byte("\x00\x00\x00\x0cjP  \r\n\x87\n")) {
-			continue
-		}
-		// The box ihdr starts with height and width (ISO/IEC 15444-1, I.5.3.1).
-		if at := bytes.Index(content, []byte("ihdr")); at >= 0 && len(content) >= at+12 {
-			if w := int(binary.BigEndian.Uint32(content[at+8:])); w > side {
-				side, found = w, content
-			}
-		}
-	}
-	return found
+	return int(binary.BigEndian.Uint32(b[at+8:]))
 }
 
 func statICNS(src source) (header, error) {

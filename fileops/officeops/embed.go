@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,17 +19,12 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// embedPictures replaces the references to pictures in the page at path by data URLs. pandoc
-// has written the page, and the pictures of the book to work/media. References to other
+// embedPictures replaces the references to pictures in a page by data URLs and writes the
+// result to path. pandoc has written the page, and the pictures of the book to work/media. References to other
 // files are left out: recordings, and what the book lacks. pandoc can embed pictures itself,
 // but it fails if there is one such reference. A compromised engine may have written these
 // files: see [engine.Open].
-func (t *task) embedPictures(ctx context.Context, path, work, media string) error {
-	made, err := engine.Open(filepath.Dir(path), filepath.Base(path))
-	if err != nil {
-		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
-	}
-	defer made.Close()
+func (t *task) embedPictures(ctx context.Context, made *os.File, path, work, media string) error {
 	if err := os.Remove(path); err != nil { // do not write to a link's target
 		return err
 	}

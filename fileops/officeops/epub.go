@@ -58,12 +58,11 @@ func forPandoc(in, dir string) (string, error) {
 		changed[containerName] = []byte(`<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="` + rootPackage + `" media-type="application/oebps-package+xml"/></rootfiles></container>`)
 	}
 	for _, e := range z.File {
-		if f := format.Parse(e.Name); f == format.HTML {
-			if page := read(z, e.Name); page != nil {
-				if plain := withoutFrames(page); plain != nil {
-					changed[e.Name] = plain
-				}
-			}
+		if format.Parse(e.Name) != format.HTML {
+			continue
+		}
+		if plain := withoutFrames(read(z, e.Name)); plain != nil {
+			changed[e.Name] = plain
 		}
 	}
 	if len(changed) == 0 {
@@ -191,8 +190,8 @@ func read(z *zip.Reader, name string) []byte {
 		return nil
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxPackage+1))
-	if err != nil || len(b) > maxPackage {
+	b, err := readLimited(f, maxPackage)
+	if err != nil {
 		return nil
 	}
 	return b

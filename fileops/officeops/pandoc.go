@@ -146,7 +146,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	case s.To == format.MD:
 		return embedMedia(f, out, work, media)
 	case s.To == format.HTML && (s.From == format.EPUB || s.From == format.FB2):
-		return t.embedPictures(ctx, out, work, media)
+		return t.embedPictures(ctx, f, out, work, media)
 	}
 	return nil
 }

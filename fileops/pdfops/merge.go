@@ -114,9 +114,9 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 // An openingAhead opens the PDF files among the inputs of a merge before they are needed, as many at the
 // same time as there are processors.
 type openingAhead struct {
-	open    func(i int) (*pdf.Document, error)
-	isPDF   []bool
-	started int
+	open    func(f *fileops.File) (*pdf.Document, error)
+	inputs  []*fileops.File
+	started int // how many inputs are opened, or need not be
 	waiting map[int]chan opened
 	running sync.WaitGroup
 }
@@ -128,29 +128,25 @@ type opened struct {
 }
 
 func (t Tools) openAhead(ctx context.Context, job *fileops.Job) *openingAhead {
-	o := &openingAhead{waiting: make(map[int]chan opened), open: func(i int) (*pdf.Document, error) {
-		return t.load(ctx, job, job.Inputs[i], job.Inputs[i].Name())
+	return &openingAhead{inputs: job.Inputs, waiting: make(map[int]chan opened), open: func(f *fileops.File) (*pdf.Document, error) {
+		return t.load(ctx, job, f, f.Name())
 	}}
-	for _, f := range job.Inputs {
-		o.isPDF = append(o.isPDF, f.Format() == format.PDF)
-	}
-	return o
 }
 
 // take returns the document of input i, which must be larger than that of the call before. The caller
 // must close the document.
 func (o *openingAhead) take(i int) (*pdf.Document, error) {
-	for ; o.started < len(o.isPDF) && (o.started <= i || len(o.waiting) < runtime.GOMAXPROCS(0)); o.started++ {
-		if n := o.started; o.isPDF[n] {
+	for ; o.started < len(o.inputs) && (o.started <= i || len(o.waiting) < runtime.GOMAXPROCS(0)); o.started++ {
+		if f := o.inputs[o.started]; f.Format() == format.PDF {
 			c := make(chan opened, 1)
-			o.waiting[n] = c
+			o.waiting[o.started] = c
 			o.running.Go(func() {
 				var r opened
 				defer func() {
 					r.panicked = recover() // it belongs to the goroutine of the run
 					c <- r
 				}()
-				r.d, r.err = o.open(n)
+				r.d, r.err = o.open(f)
 			})
 		}
 	}

@@ -16,13 +16,13 @@
 package ssimulacra
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -198,21 +198,14 @@ func planes(part bool, f func(plane int)) {
 	wg.Wait()
 }
 
-// each calls f for the numbers below n, as many at the same time as there are processors, and returns
-// the error of the lowest number.
+// each calls f for the numbers below n, as many at the same time as there are processors.
 func each(n int, f func(i int) error) error {
-	errs := make([]error, n)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				errs[i] = f(int(i))
-			}
-		})
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error { return f(i) })
 	}
-	wg.Wait()
-	return cmp.Or(errs...)
+	return g.Wait()
 }
 
 func abs(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
