@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -398,35 +397,14 @@ func (s Suite) atOnce(t *testing.T, f format.Format, args fileops.Args) {
 	// An engine may keep some goroutines for the next run.
 	most := s.Concurrency / 2
 	deadline := time.Now().Add(10 * time.Second)
-	n := goroutinesOf(t, t.Name())
+	n, profile := systest.Goroutines(t, t.Name())
 	for n > most && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
-		n = goroutinesOf(t, t.Name())
+		n, profile = systest.Goroutines(t, t.Name())
 	}
 	if n > most {
-		t.Errorf("%d goroutines are left after %d runs at once, at most %d may be", n, s.Concurrency, most)
+		t.Errorf("%d goroutines are left after %d runs at once, at most %d may be:\n%s", n, s.Concurrency, most, profile)
 	}
-}
-
-// goroutinesOf returns the number of goroutines whose label "test" has the given
-// value. A goroutine inherits the labels of its creator, so concurrent tests do
-// not affect the number.
-func goroutinesOf(t *testing.T, test string) int {
-	t.Helper()
-	var profile bytes.Buffer
-	systest.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
-	// A record is "<count> @ <addresses>", followed by the line `# labels:
-	// {"test":"<value>"}` if there are labels.
-	want := fmt.Sprintf("%q:%q", "test", test)
-	total, count := 0, 0
-	for line := range strings.Lines(profile.String()) {
-		if before, _, ok := strings.Cut(line, " @ "); ok {
-			count, _ = strconv.Atoi(before)
-		} else if strings.HasPrefix(line, "# labels:") && strings.Contains(line, want) {
-			total += count
-		}
-	}
-	return total
 }
 
 func (s Suite) cancelled(t *testing.T, f format.Format, args fileops.Args) {

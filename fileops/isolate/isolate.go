@@ -34,6 +34,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"sync"
@@ -141,6 +142,7 @@ func (p *Pool) launch() *starting {
 	s := &starting{done: make(chan struct{})}
 	p.wg.Go(func() {
 		defer close(s.done)
+		pprof.SetGoroutineLabels(p.ctx) // a process outlives the call that starts it
 		if s.w, s.err = p.start(); s.err != nil && p.ctx.Err() == nil {
 			p.opts.Log.Warn("isolated process did not start; trying again", "err", s.err)
 			s.w, s.err = p.start()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -49,6 +50,7 @@ type kept struct {
 func (p *Pool) keep(w *process, owner string) {
 	k := &kept{w: w, owner: owner, spoke: make(chan error, 1)}
 	go func() {
+		pprof.SetGoroutineLabels(p.ctx) // the process outlives the call that it served
 		_, err := w.out.Peek(1)
 		k.spoke <- err
 	}()

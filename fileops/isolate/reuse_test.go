@@ -3,6 +3,7 @@ package isolate_test
 import (
 	"context"
 	"fmt"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +50,20 @@ func TestOneOwner(t *testing.T) {
 	wg.Wait()
 	if first := where(t, "c", p); where(t, "c", p) != first {
 		t.Error("a process was not reused")
+	}
+}
+
+// The goroutines of a process are not those of the run that was the reason to start it.
+func TestGoroutines(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 1, Files: 100})
+	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) {
+		for _, owner := range []string{"a", "b", ""} {
+			where(t, owner, p)
+		}
+	})
+	if n, profile := systest.Goroutines(t, t.Name()); n > 0 {
+		t.Errorf("%d goroutines left:\n%s", n, profile)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/pprof"
 	"sync"
 	"time"
 
@@ -280,6 +281,7 @@ func (p *pool) launch(s *slot) {
 	go func() {
 		defer p.wg.Done()
 		defer close(f.done)
+		pprof.SetGoroutineLabels(p.ctx) // the process outlives the call that starts it
 		f.w, f.err = p.start()
 		if f.err == nil {
 			p.log.Info("office process started", "pid", f.w.office.Pid())

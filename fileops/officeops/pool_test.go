@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -320,7 +321,8 @@ func TestCrashLosesNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// A process is replaced after some documents.
+// A process is replaced after some documents. Its goroutines are not those of the document that
+// was the reason.
 func TestRecycle(t *testing.T) {
 	documents := systest.Scale(4, 2)
 	for name, o := range map[string]officeops.Options{
@@ -331,12 +333,15 @@ func TestRecycle(t *testing.T) {
 			e, dir, log := find(t, o)
 			systest.NoError(t, e.Warm(t.Context()))
 			first := processes(t, dir)["soffice.bin"]
-			for range documents {
-				if _, err := convert(t.Context(), e, fixture(t, format.TXT), format.PDF); err != nil {
-					t.Fatal(err)
+			pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(ctx context.Context) {
+				for range documents {
+					if _, err := convert(ctx, e, fixture(t, format.TXT), format.PDF); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
+			})
 			systest.NoError(t, e.Warm(t.Context()))
+			systest.Until(t, "no goroutine of the documents left", func() bool { n, _ := systest.Goroutines(t, t.Name()); return n == 0 })
 			if last := processes(t, dir)["soffice.bin"]; len(last) != 1 || last[0] == first[0] {
 				t.Errorf("processes %v, then %v", first, last)
 			}

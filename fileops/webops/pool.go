@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"sync"
 
 	"github.com/filewright/filewright/fileops"
@@ -160,6 +161,7 @@ func (p *pool) get(ctx context.Context) (*browser, error) {
 			p.starting = make(chan struct{})
 			// Independent of ctx, because others may be waiting for the browser too.
 			go func() {
+				pprof.SetGoroutineLabels(p.ctx) // the browser outlives the call that starts it
 				b, err := p.start()
 				p.mu.Lock()
 				defer p.mu.Unlock()

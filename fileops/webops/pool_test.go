@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,19 +208,23 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// A browser is replaced after a number of documents, and the old browser stops.
+// A browser is replaced after a number of documents, and the old browser stops. The goroutines of
+// the new one are not those of a document.
 func TestRecycle(t *testing.T) {
 	t.Parallel()
 	e, dir := newEngine(t, Options{RecycleAfter: 2, Workers: 3})
 	var wg sync.WaitGroup
-	for range 7 {
-		wg.Go(func() {
-			if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) {
+		for range 7 {
+			wg.Go(func() {
+				if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+	eventually(t, "no goroutine of the documents left", func() bool { n, _ := systest.Goroutines(t, t.Name()); return n == 0 })
 	eventually(t, "all but one profile removed", func() bool { es, _ := os.ReadDir(dir); return len(es) <= 1 })
 }
 

@@ -15,6 +15,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"time"
 	"unicode/utf16"
@@ -430,6 +431,7 @@ func (s *starter) library(ctx context.Context) (*library, error) {
 	s.once.Do(func() {
 		go func() {
 			defer close(s.ready)
+			pprof.SetGoroutineLabels(s.ctx) // compilation outlives a caller that stops waiting
 			begin := time.Now()
 			if s.cache == "" {
 				s.lib, s.err = newLibrary(s.ctx, pdfiumWasm, "", s.fonts)

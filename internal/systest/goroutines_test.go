@@ -1,4 +1,4 @@
-package fileopstest
+package systest
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 )
 
 // Goroutines started by other tests do not count.
-func TestGoroutinesOf(t *testing.T) {
+func TestGoroutines(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	end := make(chan struct{})
@@ -21,12 +21,12 @@ func TestGoroutinesOf(t *testing.T) {
 	}
 	start(t.Name(), 5)
 	start("another test", 100)
-	if n := goroutinesOf(t, t.Name()); n != 5 {
+	if n, _ := Goroutines(t, t.Name()); n != 5 {
 		t.Errorf("%d goroutines, want 5", n)
 	}
 	close(end)
 	wg.Wait()
-	if n := goroutinesOf(t, t.Name()); n != 0 {
+	if n, _ := Goroutines(t, t.Name()); n != 0 {
 		t.Errorf("%d goroutines after their end, want 0", n)
 	}
 }
