@@ -60,7 +60,7 @@ func splitHeader(b []byte) (h header, body []byte) {
 
 // words decodes encoded words (RFC 2047) and text in an undeclared encoding.
 func (p *parser) words(s string) string {
-	d := mime.WordDecoder{CharsetReader: func(label string, r io.Reader) (io.Reader, error) { return whatwg.NewReaderLabel(label, r) }}
+	d := mime.WordDecoder{CharsetReader: whatwg.NewReaderLabel}
 	if out, err := d.DecodeHeader(s); err == nil {
 		s = out
 	}
@@ -69,7 +69,7 @@ func (p *parser) words(s string) string {
 
 // addresses returns the addresses of a field as a reader sees them.
 func (p *parser) addresses(fields []string) (out []string) {
-	d := mail.AddressParser{WordDecoder: &mime.WordDecoder{CharsetReader: func(label string, r io.Reader) (io.Reader, error) { return whatwg.NewReaderLabel(label, r) }}}
+	d := mail.AddressParser{WordDecoder: &mime.WordDecoder{CharsetReader: whatwg.NewReaderLabel}}
 	for _, f := range fields {
 		if list, err := d.ParseList(f); err == nil {
 			for _, a := range list {

@@ -50,7 +50,7 @@ func forPandoc(in, dir string) (string, error) {
 	}
 	z, err := zip.NewReader(f, st.Size())
 	if err != nil {
-		return in, nil //nolint:nilerr // pandoc reports it
+		return in, nil // pandoc reports it
 	}
 	changed := make(map[string][]byte)
 	if text, folder := packageOf(z); upward.Match(text) {

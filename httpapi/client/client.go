@@ -368,8 +368,8 @@ func (c *Client) Import(ctx context.Context, i Import) (fileKey string, err erro
 		if err := c.call(ctx, request{method: http.MethodGet, path: "/api/v1/files/" + url.PathEscape(key) + "?wait=50s"}, &f); err != nil {
 			if ctx.Err() != nil {
 				after, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-				defer stop()
 				_ = c.Delete(after, key) // it may have ended
+				stop()
 			}
 			return "", err
 		}

@@ -119,7 +119,8 @@ func New(c Config) (*Routes, error) {
 		"pdfengines/metadata/read":     readMetadata,
 		"pdfengines/metadata/write":    writeMetadata,
 	}
-	return g, g.prepare()
+	err := g.prepare()
+	return g, err
 }
 
 // prefix is the path prefix of all routes with files.

@@ -211,7 +211,8 @@ func (b *Batch) Watch(ctx context.Context, dir string, interval time.Duration, d
 				b.Report(e)
 			}
 		}
-		if err := each.Run(ctx, ready); ctx.Err() != nil {
+		err = each.Run(ctx, ready) // Report has received what failed
+		if ctx.Err() != nil {
 			return err
 		}
 		for _, path := range ready {

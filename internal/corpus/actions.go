@@ -96,7 +96,8 @@ func titled(ctx context.Context, path string) error {
 	if bytes.Contains(out, []byte(title)) {
 		return nil
 	}
-	if out, err = tool(ctx, "ffprobe", "-v", "error", "-show_entries", "format_tags:stream_tags", path); fatal(err) != nil {
+	out, err = tool(ctx, "ffprobe", "-v", "error", "-show_entries", "format_tags:stream_tags", path)
+	if err := fatal(err); err != nil {
 		return err
 	}
 	if !bytes.Contains(out, []byte(title)) {

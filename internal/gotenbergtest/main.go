@@ -165,6 +165,11 @@ func (o *options) try(s scenario, dir, work, open, keyed string) result {
 		return result{s, other, why}
 	}
 	w := &world{dir: dir, base: open, version: o.version, work: work}
+	defer func() {
+		if w.receiver != nil {
+			w.receiver.server.Close()
+		}
+	}()
 	unchecked := false
 	for _, step := range s.steps {
 		if strings.Contains(step.text, "environment variable(s)") {
@@ -179,7 +184,6 @@ func (o *options) try(s scenario, dir, work, open, keyed string) result {
 			if err != nil {
 				return result{s, failed, err.Error()}
 			}
-			defer r.server.Close()
 			w.receiver = r
 		}
 		err := w.run(step)

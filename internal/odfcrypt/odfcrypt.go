@@ -156,7 +156,8 @@ func readManifest(files []*zip.File) (m manifest, text []byte, err error) {
 		}
 		x := xml.NewDecoder(bytes.NewReader(text))
 		x.Strict = false // LibreOffice writes a document type in old versions
-		return m, text, x.Decode(&m)
+		err = x.Decode(&m)
+		return m, text, err
 	}
 	return m, nil, errors.New("odfcrypt: there is no manifest")
 }

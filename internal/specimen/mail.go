@@ -101,13 +101,14 @@ func writeMSG() ([]byte, error) {
 		outlookProperty{0x0c1a, "Ada Lovelace"}, outlookProperty{0x0c1f, Sender}, outlookProperty{0x0c1e, "SMTP"},
 		outlookProperty{0x0039, Sent()}, outlookProperty{0x3fde, int32(65001)},
 		outlookProperty{0x1000, Heading + "\r\n" + Text + "\r\n" + Scripts + "\r\nFruit Count\r\nApple 3\r\nPear 4"}, outlookProperty{0x1013, []byte(mailPage())})
-	root = append(root, &compound.Node{Name: "__nameid_version1.0", Children: []*compound.Node{stored("__substg1.0_00020102", nil)}})
-	root = append(root, &compound.Node{Name: "__recip_version1.0_#00000000", Children: properties(8,
-		outlookProperty{0x3001, "Charles Babbage"}, outlookProperty{0x39fe, Recipient}, outlookProperty{0x0c15, int32(1)})})
-	root = append(root, &compound.Node{Name: "__attach_version1.0_#00000000", Children: properties(8,
-		outlookProperty{0x3705, int32(1)}, outlookProperty{0x3701, patchesPNG()}, outlookProperty{0x3707, "patches.png"},
-		outlookProperty{0x370e, "image/png"}, outlookProperty{0x3712, "patches@example.com"})})
-	root = append(root, &compound.Node{Name: "__attach_version1.0_#00000001", Children: properties(8,
-		outlookProperty{0x3705, int32(1)}, outlookProperty{0x3701, []byte(Text)}, outlookProperty{0x3707, Attachment}, outlookProperty{0x370e, "text/plain"})})
+	root = append(root,
+		&compound.Node{Name: "__nameid_version1.0", Children: []*compound.Node{stored("__substg1.0_00020102", nil)}},
+		&compound.Node{Name: "__recip_version1.0_#00000000", Children: properties(8,
+			outlookProperty{0x3001, "Charles Babbage"}, outlookProperty{0x39fe, Recipient}, outlookProperty{0x0c15, int32(1)})},
+		&compound.Node{Name: "__attach_version1.0_#00000000", Children: properties(8,
+			outlookProperty{0x3705, int32(1)}, outlookProperty{0x3701, patchesPNG()}, outlookProperty{0x3707, "patches.png"},
+			outlookProperty{0x370e, "image/png"}, outlookProperty{0x3712, "patches@example.com"})},
+		&compound.Node{Name: "__attach_version1.0_#00000001", Children: properties(8,
+			outlookProperty{0x3705, int32(1)}, outlookProperty{0x3701, []byte(Text)}, outlookProperty{0x3707, Attachment}, outlookProperty{0x370e, "text/plain"})})
 	return compoundFile(root...)
 }

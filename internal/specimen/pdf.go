@@ -133,7 +133,8 @@ func lockOffice(password string) (map[format.Format][]byte, error) {
 	}
 	defer f.Close()
 	var locked map[format.Format][]byte
-	return locked, gob.NewDecoder(f).Decode(&locked)
+	err = gob.NewDecoder(f).Decode(&locked)
+	return locked, err
 }
 
 func lockAll(sources map[format.Format][]byte, password string) (map[format.Format][]byte, error) {

@@ -12,6 +12,7 @@ import (
 	"html"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Limits of a formula.
@@ -313,7 +314,7 @@ func (p *parser) atom() (node, error) {
 	if ends(t, "") {
 		return node{}, p.fail("unexpected %q", t)
 	}
-	switch c := []rune(t)[0]; {
+	switch c, _ := utf8.DecodeRuneInString(t); {
 	case t == "{":
 		old := p.style
 		row, err := p.row("")
@@ -396,7 +397,8 @@ func (p *parser) delimiter() (string, error) {
 	if d, ok := delimiters[t]; ok {
 		return d, nil
 	}
-	if strings.Contains("()[]|/", t) && t != "" {
+	switch t {
+	case "(", ")", "[", "]", "|", "/":
 		return t, nil
 	}
 	return "", p.fail("unknown delimiter %q", t)
@@ -474,7 +476,7 @@ func (p *parser) command(t string) (node, error) {
 // symbol returns a command without arguments that the tables list.
 func (p *parser) symbol(name string) (node, bool) {
 	if s, ok := identifiers[name]; ok {
-		if unicode.IsUpper([]rune(s)[0]) && p.style == "" {
+		if first, _ := utf8.DecodeRuneInString(s); unicode.IsUpper(first) && p.style == "" {
 			return node{xml: `<mi mathvariant="normal">` + s + "</mi>"}, true
 		}
 		return node{xml: p.identifier(s)}, true

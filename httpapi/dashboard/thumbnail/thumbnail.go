@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zip"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/objectfile"
@@ -235,22 +237,27 @@ func preview(obj blob.Object, names []string) (*fileops.File, error) {
 			if e.Name != name {
 				continue
 			}
-			r, err := e.Open()
+			b, err := readPreview(e)
 			if err != nil {
 				return nil, err
-			}
-			defer r.Close()
-			b, err := io.ReadAll(io.LimitReader(r, maxPreview+1))
-			if err != nil {
-				return nil, err
-			}
-			if len(b) > maxPreview {
-				return nil, ErrNone
 			}
 			return fileops.Bytes("preview"+name[strings.LastIndexByte(name, '.'):], b), nil
 		}
 	}
 	return nil, ErrNone
+}
+
+func readPreview(e *zip.File) ([]byte, error) {
+	r, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxPreview+1))
+	if err == nil && len(b) > maxPreview {
+		err = ErrNone
+	}
+	return b, err
 }
 
 // A cache keeps the pictures that were used last. nil stands for a file without a picture, and is kept
