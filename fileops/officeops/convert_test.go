@@ -20,8 +20,10 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/officetext"
 	"github.com/filewright/filewright/internal/specimen"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/textlayer"
 )
 
 // convert runs the action and returns the content of its only result.
@@ -312,5 +314,26 @@ func TestDependencies(t *testing.T) {
 	}
 	if e := office.Convert().Spec().Engine; !strings.HasPrefix(e, "libreoffice 7.") && !strings.HasPrefix(e, "libreoffice 2") {
 		t.Errorf("engine %q", e)
+	}
+}
+
+// The quick look at a PDF finds the letters that another program finds, so that it is enough to know that
+// the result has the text.
+func TestQuickText(t *testing.T) {
+	t.Parallel()
+	for _, from := range []format.Format{format.DOCX, format.ODT, format.RTF, format.HTML, format.TXT, format.PPTX, format.ODP, format.XLSX, format.ODS, format.ODG} {
+		b, err := convert(t.Context(), office, fixture(t, from), format.PDF)
+		systest.NoError(t, err)
+		packed := save(t, "packed.pdf", b)
+		plain := packed + ".plain"
+		tool(t, "qpdf", "--object-streams=disable", "--stream-data=preserve", packed, plain)
+		got, err := textlayer.Text(t.Context(), systest.ReadFile(t, plain), 100)
+		systest.NoError(t, err)
+		text := tool(t, "pdftotext", plain, "-")
+		all, kept := officetext.Kept(text, got)
+		more, _ := officetext.Kept(got, text)
+		if kept < all*98/100 || more > all*102/100 || all == 0 {
+			t.Errorf("%s: %d letters, %d of %d that pdftotext finds", from, more, kept, all)
+		}
 	}
 }

@@ -238,7 +238,6 @@ var (
 	wordStyle   = regexp.MustCompile(`(?s)<w:style .*?</w:style>`)
 	wordBased   = regexp.MustCompile(`<w:basedOn w:val="([^"]*)"`)
 	wordUsed    = regexp.MustCompile(`<w:(?:p|r|tbl)Style w:val="([^"]*)"`)
-	wordPara    = regexp.MustCompile(`(?s)<w:p[ >].*?</w:p>`)
 	wordFont    = regexp.MustCompile(`(?s)<w:font w:name="([^"]*)">(.*?)</w:font>`)
 	themeFonts  = regexp.MustCompile(`(?s)<a:(major|minor)Font>.*?<a:latin typeface="([^"]*)"`)
 	slideFont   = regexp.MustCompile(`<a:latin typeface="([^"+][^"]*)"`)
@@ -325,7 +324,7 @@ func (p parts) wordFonts(found map[string]bool) {
 			normal = a["w:styleId"]
 		}
 	}
-	for _, para := range wordPara.FindAll(body, -1) {
+	for para := range elements(body, "w:p") {
 		if !wordText.Match(para) {
 			continue
 		}

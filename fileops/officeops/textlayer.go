@@ -3,8 +3,10 @@ package officeops
 import (
 	"bytes"
 	"context"
+	"errors"
 	"html"
 	"io"
+	"iter"
 	"os"
 	"regexp"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/officetext"
+	"github.com/filewright/filewright/internal/textlayer"
 )
 
 // How the text of a document is compared with that of its PDF.
@@ -34,35 +37,74 @@ func (t *task) compareText(ctx context.Context, want officetext.Text, to format.
 	if all < comparedLetters && want.Numbers < comparedNumbers {
 		return nil
 	}
-	got, ok, err := t.resultText(ctx, to, path)
-	if err != nil || !ok {
-		return err
-	}
-	if all < comparedLetters { // numbers, which formats change
-		if len(officetext.Letters(got)) > 0 {
-			return nil
-		}
-		return textMissing()
-	}
 	least := lostText
 	if want.Loose {
 		least = lostLooseText
 	}
-	kept := 0
-	if to == format.PDF && t.in.Format().Family() == format.Sheet {
-		if all, kept = officetext.KeptCells(want.Text, got); all < comparedCells {
+	// part returns the part of the text that got has. certain is false if there is too little to compare.
+	part := func(got string) (part float64, certain bool) {
+		kept, all := 0, all
+		switch {
+		case all < comparedLetters: // numbers, which formats change
+			kept, all = min(1, len(officetext.Letters(got))), 1
+		case to == format.PDF && t.in.Format().Family() == format.Sheet:
+			if all, kept = officetext.KeptCells(want.Text, got); all < comparedCells {
+				return 0, false
+			}
+		default:
+			_, kept = officetext.Common(letters, officetext.Letters(got))
+		}
+		return float64(kept) / float64(all), true
+	}
+	if to == format.PDF {
+		if got, err := t.layer(ctx, path); err != nil {
+			return err
+		} else if part, certain := part(got); !certain || part >= least {
 			return nil
 		}
-	} else {
-		_, kept = officetext.Common(letters, officetext.Letters(got))
 	}
-	switch part := float64(kept) / float64(all); {
+	got, ok, err := t.resultText(ctx, to, path)
+	if err != nil || !ok {
+		return err
+	}
+	switch part, certain := part(got); {
+	case !certain:
 	case part < noText:
 		return textMissing()
 	case part < least:
 		t.job.Warn(fileops.WarnContentDropped, "About %.0f %% of the text of the document is not in the text of the result.", 100*(1-part))
 	}
 	return nil
+}
+
+// layer returns the text of the PDF at path as far as it is easily read. It is not more than the text
+// that an engine finds, and usually enough to know that nothing is missing.
+func (t *task) layer(ctx context.Context, path string) (string, error) {
+	pdf, err := readWhole(path, comparedFile)
+	if err != nil || pdf == nil {
+		return "", err
+	}
+	text, err := textlayer.Text(ctx, pdf, comparedPages)
+	if errors.Is(err, textlayer.ErrUnknown) {
+		return "", nil
+	}
+	return text, err
+}
+
+// readWhole returns the content of a file, or nil if it has more than most bytes.
+func readWhole(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || st.Size() > most {
+		return nil, err
+	}
+	b := make([]byte, st.Size())
+	_, err = io.ReadFull(f, b)
+	return b, err
 }
 
 func textMissing() error {
@@ -72,20 +114,21 @@ func textMissing() error {
 // resultText returns the text of a result. ok is false if it cannot be read, or if it is
 // too large to be compared.
 func (t *task) resultText(ctx context.Context, to format.Format, path string) (text string, ok bool, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", false, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || st.Size() > comparedFile {
-		return "", false, err
-	}
-	if to != format.PDF {
+	switch {
+	case to != format.PDF:
+		f, err := os.Open(path)
+		if err != nil {
+			return "", false, err
+		}
+		defer f.Close()
+		st, err := f.Stat()
+		if err != nil || st.Size() > comparedFile {
+			return "", false, err
+		}
 		text, ok = officetext.Whole(ctx, f, st.Size(), to)
-	} else if t.opts.Reader != nil {
-		var pdf []byte
-		if pdf, err = io.ReadAll(f); err != nil {
+	case t.opts.Reader != nil:
+		pdf, err := readWhole(path, comparedFile)
+		if err != nil || pdf == nil {
 			return "", false, err
 		}
 		text, err = t.opts.Reader.Text(ctx, pdf, comparedPages)
@@ -115,8 +158,6 @@ func (t *task) certainText(ctx context.Context, p parts, to format.Format) offic
 }
 
 var (
-	wordRun      = regexp.MustCompile(`<w:t(?: [^>]*)?>([^<]*)`)
-	slideRun     = regexp.MustCompile(`<a:t>([^<]*)`)
 	openPara     = regexp.MustCompile(`(?s)<text:[ph][ >].*?</text:[ph]>`)
 	openUnseen   = regexp.MustCompile(`(?s)<office:annotation[ >].*?</office:annotation>|<text:tracked-changes[ >].*?</text:tracked-changes>|<presentation:notes[ >].*?</presentation:notes>|<office:forms[ >].*?</office:forms>`)
 	wordFallback = regexp.MustCompile(`(?s)<mc:Fallback>.*?</mc:Fallback>`)
@@ -127,18 +168,21 @@ var (
 // of the body, without headers, notes and comments.
 func (p parts) text() string {
 	var b bytes.Buffer
-	runs := func(run *regexp.Regexp, xml []byte) {
-		for _, m := range run.FindAllSubmatch(wordFallback.ReplaceAll(xml, nil), -1) {
-			b.Write(m[1])
+	runs := func(name string, xml []byte) {
+		if bytes.Contains(xml, []byte("<mc:Fallback>")) {
+			xml = wordFallback.ReplaceAll(xml, nil)
+		}
+		for e := range elements(xml, name) {
+			b.Write(e[bytes.IndexByte(e, '>')+1:])
 			b.WriteByte('\n')
 		}
 	}
 	switch {
 	case p["word/document.xml"] != nil:
-		runs(wordRun, p.read("word/document.xml"))
+		runs("w:t", p.read("word/document.xml"))
 	case p["ppt/presentation.xml"] != nil:
 		for _, s := range p.slides() {
-			runs(slideRun, s)
+			runs("a:t", s)
 		}
 	default:
 		for _, m := range openPara.FindAll(openUnseen.ReplaceAll(p.read("content.xml"), nil), -1) {
@@ -147,4 +191,35 @@ func (p parts) text() string {
 		}
 	}
 	return html.UnescapeString(b.String())
+}
+
+// elements yields the elements of a name with content, without their end tags. They must not contain each
+// other.
+func elements(xml []byte, name string) iter.Seq[[]byte] {
+	start, end := []byte("<"+name), []byte("</"+name+">")
+	return func(yield func([]byte) bool) {
+		for {
+			i := bytes.Index(xml, start)
+			if i < 0 {
+				return
+			}
+			xml = xml[i:]
+			tag, _, closed := bytes.Cut(xml, []byte(">"))
+			if !closed {
+				return
+			}
+			if c := xml[len(start)]; c != ' ' && c != '>' || tag[len(tag)-1] == '/' {
+				xml = xml[len(start):] // another name, or no content
+				continue
+			}
+			content, rest, found := bytes.Cut(xml, end)
+			if !found {
+				return
+			}
+			if !yield(content) {
+				return
+			}
+			xml = rest
+		}
+	}
 }

@@ -379,7 +379,8 @@ def convert(desktop, files, request):
             fit_pictures(document)
         if request.get("fitPage"):
             fit_page(document)
-        if request["kind"] == "sheet" and not request.get("allSheets"):  # text filters write the active sheet
+        # Text filters write the active sheet, and only PDF has pages to fit to.
+        if request["kind"] == "sheet" and not request.get("allSheets") and not request.get("fitTo"):
             sheet = chosen(document, request.get("sheet"))
             if request.get("sheet"):  # the filters convert the first sheet
                 document.Sheets.moveByName(sheet.Name, 0)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"html"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,20 +15,32 @@ type element struct {
 	empty bool // <name/>
 }
 
-var attribute = regexp.MustCompile(`([\w.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')`)
-
 // attr returns the value of an attribute, whose name has no prefix.
 func (e element) attr(name string) string {
-	if !bytes.Contains(e.attrs, []byte(name)) {
-		return ""
-	}
-	for _, m := range attribute.FindAllSubmatch(e.attrs, -1) {
-		if string(m[1]) == name {
-			return html.UnescapeString(string(m[2]) + string(m[3]))
+	for rest := e.attrs; ; {
+		before, after, found := bytes.Cut(rest, []byte("="))
+		if !found {
+			return ""
 		}
+		after = bytes.TrimLeft(after, whiteSpace)
+		if len(after) == 0 || after[0] != '"' && after[0] != '\'' {
+			rest = after
+			continue
+		}
+		value, next, closed := bytes.Cut(after[1:], after[:1])
+		if !closed {
+			return ""
+		}
+		before = bytes.TrimRight(before, whiteSpace)
+		if own, ok := bytes.CutSuffix(before, []byte(name)); ok && (len(own) == 0 || bytes.IndexByte([]byte(whiteSpace+":"), own[len(own)-1]) >= 0) {
+			return html.UnescapeString(string(value))
+		}
+		rest = next
 	}
-	return ""
 }
+
+// whiteSpace is that of XML.
+const whiteSpace = " \t\r\n"
 
 func (e element) isTrue(name string) bool {
 	v := e.attr(name)
@@ -84,7 +95,7 @@ func scan(ctx context.Context, b []byte, start func(element), end, text func(str
 		}
 		e := element{empty: t[len(t)-1] == '/'}
 		t = bytes.TrimSuffix(t, []byte("/"))
-		k := bytes.IndexAny(t, " \t\r\n")
+		k := bytes.IndexAny(t, whiteSpace)
 		if k < 0 {
 			k = len(t)
 		}
@@ -178,8 +189,6 @@ func (s *sheet) shown(t *Text, b *strings.Builder) {
 	}
 }
 
-var reference = regexp.MustCompile(`\$?([A-Z]{1,3})\$?(\d{1,7})(?:$|[:.,\s])`)
-
 // parseAreas reads ranges such as Sheet1!$A$1:$C$9,Sheet1!E1:F9, or those of OpenDocument:
 // Sheet1.A1:Sheet1.C9. ok is false if it does not understand one.
 func parseAreas(s, separator string) (areas []area, ok bool) {
@@ -212,16 +221,17 @@ func lastName(s string) string {
 	return from + ":" + to[strings.LastIndexByte(to, '.')+1:]
 }
 
+// parseCell reads the name of a cell, such as B7 or $B$7.
 func parseCell(s string) (c cell, ok bool) {
-	m := reference.FindStringSubmatch(s)
-	if len(m) == 0 || m[0] != s {
-		return c, false
-	}
-	for _, r := range m[1] {
-		c.column = c.column*26 + int(r-'A') + 1
+	s = strings.TrimPrefix(s, "$")
+	letters := 0
+	for letters < len(s) && 'A' <= s[letters] && s[letters] <= 'Z' {
+		c.column = c.column*26 + int(s[letters]-'A') + 1
+		letters++
 	}
 	c.column--
-	n, err := strconv.Atoi(m[2])
-	c.row = n - 1
-	return c, err == nil
+	digits := strings.TrimPrefix(s[letters:], "$")
+	n, err := strconv.ParseUint(digits, 10, 32)
+	c.row = int(n) - 1
+	return c, err == nil && 1 <= letters && letters <= 3 && len(digits) <= 7
 }

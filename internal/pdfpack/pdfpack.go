@@ -21,6 +21,8 @@ import (
 	"strconv"
 
 	"github.com/klauspost/compress/zlib"
+
+	"github.com/filewright/filewright/internal/plainpdf"
 )
 
 // File packs the file at path in place. It reports whether the file changed: a file that
@@ -53,7 +55,7 @@ func File(path string) (packed bool, err error) {
 }
 
 // ErrUnknown means that a file is not of the kind that this package packs.
-var ErrUnknown = errors.New("pdfpack: a file of another kind")
+var ErrUnknown = plainpdf.ErrUnknown
 
 const (
 	// perStream is the number of objects in an object stream. A reader must inflate
@@ -63,9 +65,6 @@ const (
 	// largest limits the bytes of an object that is not a stream, and of the dictionary of
 	// a stream. Larger ones make the file unknown.
 	largest = 1 << 20
-
-	// most limits the number of objects: 32 bytes of memory each, and 20 for the table.
-	most = 1 << 21
 )
 
 // Write writes a packed copy of a PDF file of size bytes and returns its size. If it
@@ -90,7 +89,7 @@ type packer struct {
 	w       *bufio.Writer
 	off     int64 // bytes written
 	objects []entry
-	trailer dict
+	trailer plainpdf.Dict
 	start   int64 // offset of the table
 
 	ahead   []byte // bytes of the input from aheadAt on
@@ -138,7 +137,7 @@ func (p *packer) write(b []byte) error {
 
 // read returns the bytes from offset at to end.
 func (p *packer) read(at, end int64) ([]byte, error) {
-	if at < 0 || end > p.size || end < at || end-at > 20*most+largest {
+	if at < 0 || end > p.size || end < at || end-at > largest {
 		return nil, ErrUnknown
 	}
 	b := make([]byte, end-at)
@@ -178,62 +177,13 @@ func (p *packer) header() error {
 
 // readTable reads the cross-reference table and the trailer.
 func (p *packer) readTable() error {
-	tail, err := p.read(max(0, p.size-1024), p.size)
+	t, err := plainpdf.ReadTable(p.in, p.size)
 	if err != nil {
 		return err
 	}
-	const end = "startxref"
-	at := bytes.LastIndex(tail, []byte(end))
-	if at < 0 {
-		return ErrUnknown
-	}
-	s := scanner{b: tail[at+len(end):]}
-	n, ok := s.integer()
-	if !ok || n >= p.size {
-		return ErrUnknown
-	}
-	p.start = n
-	b, err := p.read(p.start, p.size)
-	if err != nil {
-		return err
-	}
-	s = scanner{b: b}
-	if s.keyword() != "xref" {
-		return ErrUnknown
-	}
-	for {
-		s.space()
-		if bytes.HasPrefix(s.b[s.at:], []byte("trailer")) {
-			s.at += len("trailer")
-			break
-		}
-		first, ok1 := s.integer()
-		count, ok2 := s.integer()
-		if !ok1 || !ok2 || first+count > min(most, p.size/20) { // each entry takes 20 bytes
-			return ErrUnknown
-		}
-		p.objects = append(p.objects, make([]entry, max(0, int(first+count)-len(p.objects)))...)
-		for i := range count {
-			at, ok1 := s.integer()
-			generation, ok2 := s.integer()
-			kind := s.keyword()
-			switch {
-			case !ok1 || !ok2:
-				return ErrUnknown
-			case kind == "n" && generation == 0 && at > 0 && at < p.start:
-				p.objects[first+i].at = at
-			case kind != "f":
-				return ErrUnknown
-			}
-		}
-	}
-	if p.trailer, ok = s.dict(); !ok {
-		return ErrUnknown
-	}
-	for _, k := range []string{"Encrypt", "Prev", "XRefStm"} {
-		if p.trailer.get(k) != nil {
-			return ErrUnknown
-		}
+	p.start, p.trailer, p.objects = t.Start, t.Trailer, make([]entry, len(t.Objects))
+	for nr, at := range t.Objects {
+		p.objects[nr].at = at
 	}
 	return nil
 }
@@ -245,25 +195,25 @@ func (p *packer) object(nr int, end int64) error {
 	if err != nil {
 		return err
 	}
-	s := scanner{b: b}
-	n, ok1 := s.integer()
-	generation, ok2 := s.integer()
-	if !ok1 || !ok2 || n != int64(nr) || generation != 0 || s.keyword() != "obj" {
+	s := plainpdf.Scanner{B: b}
+	n, ok1 := s.Integer()
+	generation, ok2 := s.Integer()
+	if !ok1 || !ok2 || n != int64(nr) || generation != 0 || s.Keyword() != "obj" {
 		return ErrUnknown
 	}
-	s.space()
-	from := s.at
-	if !s.value(0) {
+	s.Space()
+	from := s.At
+	if !s.Value() {
 		return ErrUnknown
 	}
-	value := s.b[from:s.at]
-	switch s.keyword() {
+	value := s.B[from:s.At]
+	switch s.Keyword() {
 	case "endobj":
 		return p.add(nr, value)
 	case "stream":
-		head := scanner{b: value}
-		if d, ok := head.dict(); ok {
-			return p.stream(nr, d, s.b[s.at:], at+int64(s.at), end)
+		head := plainpdf.Scanner{B: value}
+		if d, ok := head.Dict(); ok {
+			return p.stream(nr, d, s.B[s.At:], at+int64(s.At), end)
 		}
 	}
 	return ErrUnknown
@@ -291,15 +241,14 @@ func (p *packer) flush() error {
 	for i, o := range p.part {
 		p.objects[o].packed, p.objects[o].to, p.objects[o].index = true, int64(nr), int32(i)
 	}
-	d := dict{{"Type", []byte("/ObjStm")}, {"N", strconv.AppendInt(nil, int64(len(p.part)), 10)},
-		{"First", strconv.AppendInt(nil, int64(len(p.index)), 10)}}
+	d := plainpdf.Dict{item("Type", []byte("/ObjStm")), item("N", decimal(len(p.part))), item("First", decimal(len(p.index)))}
 	err := p.deflated(nr, d, append(p.index, p.body...))
 	p.index, p.body, p.part = p.index[:0], p.body[:0], p.part[:0]
 	return err
 }
 
 // deflated writes a compressed stream.
-func (p *packer) deflated(nr int, d dict, data []byte) error {
+func (p *packer) deflated(nr int, d plainpdf.Dict, data []byte) error {
 	var b bytes.Buffer
 	if p.zip == nil {
 		var err error
@@ -315,15 +264,19 @@ func (p *packer) deflated(nr int, d dict, data []byte) error {
 	if err := p.zip.Close(); err != nil {
 		return err
 	}
-	d = append(d, item{"Filter", []byte("/FlateDecode")}, item{"Length", strconv.AppendInt(nil, int64(b.Len()), 10)})
-	head := fmt.Appendf(nil, "%d 0 obj\n%sstream\n", nr, d.text())
+	d = append(d, item("Filter", []byte("/FlateDecode")), item("Length", decimal(b.Len())))
+	head := fmt.Appendf(nil, "%d 0 obj\n%sstream\n", nr, d.Text())
 	return cmp.Or(p.write(head), p.write(b.Bytes()), p.write([]byte("\nendstream\nendobj\n")))
 }
+
+func item(key string, value []byte) plainpdf.Item { return plainpdf.Item{Key: key, Value: value} }
+
+func decimal(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }
 
 // stream copies a stream. data is what follows the keyword, as far as it was read, and at
 // its offset. The length becomes a direct object: simple readers do not look into object
 // streams for it.
-func (p *packer) stream(nr int, d dict, data []byte, at, end int64) error {
+func (p *packer) stream(nr int, d plainpdf.Dict, data []byte, at, end int64) error {
 	switch { // ISO 32000-2, 7.3.8.1
 	case bytes.HasPrefix(data, []byte("\r\n")):
 		at += 2
@@ -332,7 +285,7 @@ func (p *packer) stream(nr int, d dict, data []byte, at, end int64) error {
 	default:
 		return ErrUnknown
 	}
-	length, ok := p.length(d.get("Length"))
+	length, ok := p.length(d.Get("Length"))
 	if !ok || length < 0 || length > end-at {
 		return ErrUnknown
 	}
@@ -340,13 +293,13 @@ func (p *packer) stream(nr int, d dict, data []byte, at, end int64) error {
 	if err != nil {
 		return err
 	}
-	s := scanner{b: rest}
-	if s.keyword() != "endstream" || s.keyword() != "endobj" {
+	s := plainpdf.Scanner{B: rest}
+	if s.Keyword() != "endstream" || s.Keyword() != "endobj" {
 		return ErrUnknown
 	}
-	d.set("Length", strconv.AppendInt(nil, length, 10))
+	d.Set("Length", strconv.AppendInt(nil, length, 10))
 	p.objects[nr].to = p.off
-	if err := p.write(fmt.Appendf(nil, "%d 0 obj\n%sstream\n", nr, d.text())); err != nil {
+	if err := p.write(fmt.Appendf(nil, "%d 0 obj\n%sstream\n", nr, d.Text())); err != nil {
 		return err
 	}
 	n, err := io.Copy(p.w, io.NewSectionReader(p.in, at, length))
@@ -359,23 +312,23 @@ func (p *packer) stream(nr int, d dict, data []byte, at, end int64) error {
 
 // length returns the value of a Length entry, which may be a reference.
 func (p *packer) length(value []byte) (int64, bool) {
-	s := scanner{b: value}
-	n, ok := s.integer()
-	if s.space(); !ok || s.at == len(value) {
+	s := plainpdf.Scanner{B: value}
+	n, ok := s.Integer()
+	if s.Space(); !ok || s.At == len(value) {
 		return n, ok
 	}
 	if n < 0 || n >= int64(len(p.objects)) || p.objects[n].at == 0 {
 		return 0, false
 	}
 	b, err := p.read(p.objects[n].at, min(p.size, p.objects[n].at+64))
-	s = scanner{b: b}
-	nr, ok1 := s.integer()
-	_, ok2 := s.integer()
-	if err != nil || !ok1 || !ok2 || nr != n || s.keyword() != "obj" {
+	s = plainpdf.Scanner{B: b}
+	nr, ok1 := s.Integer()
+	_, ok2 := s.Integer()
+	if err != nil || !ok1 || !ok2 || nr != n || s.Keyword() != "obj" {
 		return 0, false
 	}
-	n, ok = s.integer()
-	return n, ok && s.keyword() == "endobj"
+	n, ok = s.Integer()
+	return n, ok && s.Keyword() == "endobj"
 }
 
 // table writes the cross-reference stream.
@@ -410,10 +363,10 @@ func (p *packer) table() error {
 		}
 		copy(above, row)
 	}
-	d := dict{{"Type", []byte("/XRef")}, {"Size", strconv.AppendInt(nil, int64(len(p.objects)), 10)}, {"W", fmt.Appendf(nil, "[1 %d 2]", wide)},
-		{"DecodeParms", fmt.Appendf(nil, "<</Predictor 12/Columns %d>>", columns)}}
+	d := plainpdf.Dict{item("Type", []byte("/XRef")), item("Size", decimal(len(p.objects))), item("W", fmt.Appendf(nil, "[1 %d 2]", wide)),
+		item("DecodeParms", fmt.Appendf(nil, "<</Predictor 12/Columns %d>>", columns))}
 	for _, it := range p.trailer {
-		if it.key != "Size" {
+		if it.Key != "Size" {
 			d = append(d, it)
 		}
 	}

@@ -1,47 +1,52 @@
-package pdfpack
+package plainpdf
 
 import (
 	"bytes"
 	"slices"
 )
 
-// An item is an entry of a dictionary: the name without its slash, as written, and the
+// An Item is an entry of a dictionary: the name without its slash, as written, and the
 // text of the value.
-type item struct {
-	key   string
-	value []byte
+type Item struct {
+	Key   string
+	Value []byte
 }
 
-type dict []item
+// A Dict is a dictionary, with its entries in their order.
+type Dict []Item
 
-func (d dict) get(key string) []byte {
-	if i := slices.IndexFunc(d, func(it item) bool { return it.key == key }); i >= 0 {
-		return d[i].value
+// Get returns the text of a value, or nil.
+func (d Dict) Get(key string) []byte {
+	if i := slices.IndexFunc(d, func(it Item) bool { return it.Key == key }); i >= 0 {
+		return d[i].Value
 	}
 	return nil
 }
 
-func (d dict) set(key string, value []byte) {
+// Set changes the value of an entry that exists.
+func (d Dict) Set(key string, value []byte) {
 	for i := range d {
-		if d[i].key == key {
-			d[i].value = value
+		if d[i].Key == key {
+			d[i].Value = value
 		}
 	}
 }
 
-func (d dict) text() []byte {
+// Text returns the text of the dictionary.
+func (d Dict) Text() []byte {
 	b := []byte("<<")
 	for _, it := range d {
-		b = append(append(append(b, '/'), it.key...), ' ')
-		b = append(b, it.value...)
+		b = append(append(append(b, '/'), it.Key...), ' ')
+		b = append(b, it.Value...)
 	}
 	return append(b, ">>"...)
 }
 
-// A scanner finds the ends of objects (ISO 32000-2, 7.2 and 7.3). It changes nothing.
-type scanner struct {
-	b  []byte
-	at int
+// A Scanner finds the ends of objects in B (ISO 32000-2, 7.2 and 7.3), from offset At on. It changes
+// nothing.
+type Scanner struct {
+	B  []byte
+	At int
 }
 
 const (
@@ -66,39 +71,41 @@ func isRegular(c byte) bool {
 	return !isSpace(c)
 }
 
-// space skips white space and comments.
-func (s *scanner) space() {
-	for s.at < len(s.b) {
-		switch c := s.b[s.at]; {
+// Space skips white space and comments.
+func (s *Scanner) Space() {
+	for s.At < len(s.B) {
+		switch c := s.B[s.At]; {
 		case c == '%':
-			for s.at < len(s.b) && s.b[s.at] != '\n' && s.b[s.at] != '\r' {
-				s.at++
+			for s.At < len(s.B) && s.B[s.At] != '\n' && s.B[s.At] != '\r' {
+				s.At++
 			}
 		case isSpace(c):
-			s.at++
+			s.At++
 		default:
 			return
 		}
 	}
 }
 
-// regular returns the regular characters from here on.
-func (s *scanner) regular() []byte {
-	from := s.at
-	for s.at < len(s.b) && isRegular(s.b[s.at]) {
-		s.at++
+// Regular returns the regular characters from here on.
+func (s *Scanner) Regular() []byte {
+	from := s.At
+	for s.At < len(s.B) && isRegular(s.B[s.At]) {
+		s.At++
 	}
-	return s.b[from:s.at]
+	return s.B[from:s.At]
 }
 
-func (s *scanner) keyword() string {
-	s.space()
-	return string(s.regular())
+// Keyword skips white space and returns the regular characters after it.
+func (s *Scanner) Keyword() string {
+	s.Space()
+	return string(s.Regular())
 }
 
-func (s *scanner) integer() (n int64, ok bool) {
-	s.space()
-	digits := s.regular()
+// Integer reads an integer that is not negative.
+func (s *Scanner) Integer() (n int64, ok bool) {
+	s.Space()
+	digits := s.Regular()
 	if len(digits) == 0 || len(digits) > 18 {
 		return 0, false
 	}
@@ -111,79 +118,81 @@ func (s *scanner) integer() (n int64, ok bool) {
 	return n, true
 }
 
-// next reports whether text follows, and skips it.
-func (s *scanner) next(text string) bool {
-	if !bytes.HasPrefix(s.b[s.at:], []byte(text)) {
+// Next reports whether text follows, and skips it.
+func (s *Scanner) Next(text string) bool {
+	if !bytes.HasPrefix(s.B[s.At:], []byte(text)) {
 		return false
 	}
-	s.at += len(text)
+	s.At += len(text)
 	return true
 }
 
-// dict reads a dictionary.
-func (s *scanner) dict() (dict, bool) {
-	s.space()
-	if !s.next("<<") {
+// Dict reads a dictionary.
+func (s *Scanner) Dict() (Dict, bool) {
+	s.Space()
+	if !s.Next("<<") {
 		return nil, false
 	}
-	var d dict
+	var d Dict
 	for {
-		s.space()
-		if s.next(">>") {
+		s.Space()
+		if s.Next(">>") {
 			return d, true
 		}
-		if !s.next("/") {
+		if !s.Next("/") {
 			return nil, false
 		}
-		key := string(s.regular())
-		s.space()
-		from := s.at
-		if !s.value(1) || d.get(key) != nil || len(d) == maxItems {
+		key := string(s.Regular())
+		s.Space()
+		from := s.At
+		if !s.value(1) || d.Get(key) != nil || len(d) == maxItems {
 			return nil, false
 		}
-		d = append(d, item{key, s.b[from:s.at]})
+		d = append(d, Item{key, s.B[from:s.At]})
 	}
 }
 
-// value skips a value: an object, or a reference.
-func (s *scanner) value(depth int) bool {
-	s.space()
+// Value skips a value: an object, or a reference. It reports false if there is none.
+func (s *Scanner) Value() bool { return s.value(0) }
+
+func (s *Scanner) value(depth int) bool {
+	s.Space()
 	switch {
-	case s.at == len(s.b) || depth > maxDepth:
+	case s.At == len(s.B) || depth > maxDepth:
 		return false
-	case s.next("<<"):
+	case s.Next("<<"):
 		return s.values(">>", depth)
-	case s.next("["):
+	case s.Next("["):
 		return s.values("]", depth)
-	case s.next("<"):
-		i := bytes.IndexByte(s.b[s.at:], '>')
-		s.at += i + 1
+	case s.Next("<"):
+		i := bytes.IndexByte(s.B[s.At:], '>')
+		s.At += i + 1
 		return i >= 0
-	case s.next("("):
+	case s.Next("("):
 		return s.text()
-	case s.next("/"):
-		s.regular()
+	case s.Next("/"):
+		s.Regular()
 		return true
 	}
-	if token := s.regular(); len(token) == 0 {
+	if token := s.Regular(); len(token) == 0 {
 		return false
 	} else if token[0] < '0' || token[0] > '9' {
 		return true
 	}
 	// A reference has two more tokens.
-	end := s.at
-	if _, ok := s.integer(); ok && s.keyword() == "R" {
+	end := s.At
+	if _, ok := s.Integer(); ok && s.Keyword() == "R" {
 		return true
 	}
-	s.at = end
+	s.At = end
 	return true
 }
 
 // values skips values up to the end of an array or a dictionary.
-func (s *scanner) values(end string, depth int) bool {
+func (s *Scanner) values(end string, depth int) bool {
 	for {
-		s.space()
-		if s.next(end) {
+		s.Space()
+		if s.Next(end) {
 			return true
 		}
 		if !s.value(depth + 1) {
@@ -193,16 +202,16 @@ func (s *scanner) values(end string, depth int) bool {
 }
 
 // text skips the rest of a literal string.
-func (s *scanner) text() bool {
-	for open := 1; s.at < len(s.b); s.at++ {
-		switch s.b[s.at] {
+func (s *Scanner) text() bool {
+	for open := 1; s.At < len(s.B); s.At++ {
+		switch s.B[s.At] {
 		case '\\':
-			s.at++
+			s.At++
 		case '(':
 			open++
 		case ')':
 			if open--; open == 0 {
-				s.at++
+				s.At++
 				return true
 			}
 		}
