@@ -83,18 +83,26 @@ func (t Tools) Lock() fileops.Action {
 // time than starting qpdf.
 const maxSmall = 256 << 10
 
-// lockSmall locks a small file without qpdf. It reports false if qpdf has to do it, because the
-// file is large, encrypted or damaged.
+// maxSound is the size of a file, in bytes, up to which it is read here if it has no defect.
+const maxSound = 16 << 20
+
+// lockSmall locks a file without qpdf. It reports false if qpdf has to do it, because the file is large,
+// encrypted or damaged.
 func lockSmall(ctx context.Context, job *fileops.Job, user, owner []byte, perm pdf.Permissions) (done bool, err error) {
-	if job.Input().Size() > maxSmall {
+	if job.Input().Size() > maxSound {
 		return false, nil
 	}
-	data, err := job.Input().ReadAll(maxSmall)
+	data, err := job.Input().ReadAll(maxSound)
 	if err != nil {
 		return false, err
 	}
-	d, err := pdf.ParseComplete(ctx, data, maxSmall)
-	if err != nil || d.Encrypted {
+	d := pdf.ParseSound(ctx, data)
+	if d == nil && len(data) <= maxSmall {
+		if d, err = pdf.ParseComplete(ctx, data, maxSmall); err != nil {
+			d = nil
+		}
+	}
+	if d == nil || d.Encrypted {
 		return false, context.Cause(ctx)
 	}
 	return true, writeEncrypted(job, d, pdf.NewEncryption(user, owner, perm))
@@ -331,7 +339,10 @@ func (t Tools) Unlock() fileops.Action {
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		if t.QPDF != nil {
 			args := []string{"--password-mode=hex-bytes", "--decrypt"}
-			if done, err := t.encryptSound(ctx, job, job.Params.Get("password"), func(pdf.Permissions) []string { return args }); done || err != nil {
+			done, err := t.encryptSound(ctx, job, job.Params.Get("password"), func(d *pdf.Document, _ pdf.Permissions) error {
+				return writePure(job, d, d.IsPDFA1(), nil)
+			}, func(pdf.Permissions) []string { return args })
+			if done || err != nil {
 				return err
 			}
 			in, pw, err := t.open(ctx, job, job.Params.Get("password"))
@@ -363,17 +374,23 @@ func (t Tools) ResetPassword() fileops.Action {
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		user, owner := pdf.NewPasswords(job.Params.Get("new_password"), job.Params.Get("owner_password"))
+		write := func(d *pdf.Document, perm pdf.Permissions) error {
+			return writeEncrypted(job, d, pdf.NewEncryption(user, owner, perm))
+		}
 		pure := func() error {
 			d, sec, err := openPure(ctx, job, job.Params.Get("old_password"))
 			if err != nil {
 				return err
 			}
-			return writeEncrypted(job, d, pdf.NewEncryption(user, owner, sec.Permissions()))
+			return write(d, sec.Permissions())
 		}
 		if t.QPDF == nil {
 			return pure()
 		}
-		if done, err := t.encryptSound(ctx, job, job.Params.Get("old_password"), func(perm pdf.Permissions) []string { return encryptArgs(user, owner, perm) }); done || err != nil {
+		done, err := t.encryptSound(ctx, job, job.Params.Get("old_password"), write, func(perm pdf.Permissions) []string {
+			return encryptArgs(user, owner, perm)
+		})
+		if done || err != nil {
 			return err
 		}
 		in, pw, err := t.open(ctx, job, job.Params.Get("old_password"))
@@ -408,19 +425,19 @@ func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string
 	return "", nil, errWrong()
 }
 
-// maxSound bounds the memory that [Tools.encryptSound] takes, in bytes.
-const maxSound = 64 << 20
+// maxEncrypted bounds the memory that [Tools.encryptSound] takes, in bytes.
+const maxEncrypted = 64 << 20
 
-// encryptSound is [Tools.open] and [Tools.encrypt] with a single run of qpdf. args returns the
-// arguments for a file with the given permissions. It reports false unless the password opens the
-// file and the file has no defect: this package reads the encryption from the newest trailer, and
-// qpdf has no warning about the file, so it has read the same one. Then qpdf need not be asked
-// before if it sees the encryption and what the permissions are.
-func (t Tools) encryptSound(ctx context.Context, job *fileops.Job, pw string, args func(pdf.Permissions) []string) (done bool, err error) {
-	if job.Input().Size() > maxSound {
+// encryptSound is [Tools.open] and [Tools.encrypt] with a single run of qpdf, or none: write gets a
+// document that was read here. args returns the arguments of qpdf for a file with the given permissions.
+// encryptSound reports false unless the password opens the file and the file has no defect: this package
+// reads the encryption from the newest trailer, and qpdf has no warning about the file, so it has read the
+// same one. Then qpdf need not be asked before if it sees the encryption and what the permissions are.
+func (t Tools) encryptSound(ctx context.Context, job *fileops.Job, pw string, write func(*pdf.Document, pdf.Permissions) error, args func(pdf.Permissions) []string) (done bool, err error) {
+	if job.Input().Size() > maxEncrypted {
 		return false, nil
 	}
-	data, err := job.Input().ReadAll(maxSound)
+	data, err := job.Input().ReadAll(maxEncrypted)
 	if err != nil {
 		return false, err
 	}
@@ -429,8 +446,14 @@ func (t Tools) encryptSound(ctx context.Context, job *fileops.Job, pw string, ar
 		return false, context.Cause(ctx)
 	}
 	for _, c := range pdf.PasswordForms(pw) {
-		if _, ok := sec.Open(c); !ok {
+		secret, ok := sec.Open(c)
+		if !ok {
 			continue
+		}
+		if len(data) <= maxSound {
+			if d := sec.DecryptSound(ctx, data, secret); d != nil {
+				return true, write(d, sec.Permissions())
+			}
 		}
 		in, err := job.Path(job.Input())
 		if err != nil {

@@ -444,6 +444,16 @@ func arc4Rounds(key, b []byte, down bool) []byte {
 	return b
 }
 
+// plain reports whether the newest trailer says that all strings and streams are encrypted with AES-256.
+// Then the secret is the key of all.
+func (s *Security) plain() bool {
+	var d Document
+	name := d.Name(s.dict["StmF"])
+	filters := d.Dict(s.dict["CF"])
+	return s.newest && s.v == 5 && s.metadata && s.dict["EFF"] == nil && name != "" && d.Name(s.dict["StrF"]) == name &&
+		d.Name(d.Dict(filters[name])["CFM"]) == "AESV3"
+}
+
 // forPDFCPU returns an incremental update of the file, and a password that
 // pdfcpu accepts for it. In the update the encryption dictionary is an indirect
 // object. Since revision 5 it also wraps the file key with a plain password.

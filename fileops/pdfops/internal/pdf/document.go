@@ -1,5 +1,5 @@
-// Package pdf is an object model of PDF files (ISO 32000-2) on top of pdfcpu's
-// parser.
+// Package pdf is an object model of PDF files (ISO 32000-2) with pdfcpu's types
+// and, for unusual files, its parser.
 //
 //	d, err := pdf.Parse(ctx, data)
 //	pages, err := d.Pages(5000)
@@ -14,7 +14,8 @@
 //
 // A [Security] is the encryption of an existing file. An [Encryption] encrypts a
 // new one. Only Parse, ParseComplete and [Security.Decrypt] call pdfcpu, with
-// their own limits.
+// their own limits, and only for files that do not follow the standard closely:
+// [ParseSound] and [Security.DecryptSound] read the others.
 package pdf
 
 import (

@@ -367,10 +367,30 @@ func (d *Document) lengths(s *types.StreamDict) []int {
 // file is encrypted.
 func ParseMapped(ctx context.Context, m *Mapping, mostPages int) (*Document, error) {
 	s := source{m.data, m}
+	encrypts := s.index(0, "/Encrypt") >= 0
+	var d *Document
+	if !encrypts {
+		d = s.quick(ctx, nil)
+	}
+	if d == nil {
+		var err error
+		if d, err = s.patiently(ctx, encrypts); err != nil {
+			return nil, err
+		}
+	}
+	d, err := d.complete(mostPages)
+	if d != nil {
+		d.Files = []*Mapping{m}
+	}
+	return d, err
+}
+
+// patiently makes pdfcpu read a mapped file. encrypts says that it may be encrypted.
+func (s source) patiently(ctx context.Context, encrypts bool) (*Document, error) {
 	if s.hasHugeNumber() {
 		return nil, errTooLarge
 	}
-	if s.index(0, "/Encrypt") >= 0 {
+	if encrypts {
 		if sec, err := FindSecurity(ctx, s.data); sec != nil || err != nil {
 			return nil, ErrMapped
 		}
@@ -382,13 +402,8 @@ func ParseMapped(ctx context.Context, m *Mapping, mostPages int) (*Document, err
 	view := &patched{source: s, patches: patches}
 	view.fixVersion()
 	d, err := readView(ctx, view)
-	if err != nil {
-		return nil, err
-	}
-	d.markCut(m.data)
-	d, err = d.complete(mostPages)
-	if d != nil {
-		d.Files = []*Mapping{m}
+	if err == nil {
+		d.markCut(s.data)
 	}
 	return d, err
 }

@@ -171,9 +171,12 @@ func withKnownVersion(data []byte) []byte {
 // ErrEncrypted. Other errors of an encrypted file also match ErrProtected or
 // ErrSecurity.
 //
-// pdfcpu checks ctx between objects. The limits above bound the work on one
+// Streams of the document may be parts of data, which must not change. pdfcpu checks ctx between objects. The limits above bound the work on one
 // object, such as inflating an object stream, but it cannot be interrupted.
 func Parse(ctx context.Context, data []byte) (*Document, error) {
+	if d := ParseSound(ctx, data); d != nil {
+		return d, nil
+	}
 	if (source{data: data}).hasHugeNumber() {
 		return nil, errTooLarge
 	}
@@ -206,6 +209,14 @@ func (s *Security) Decrypt(ctx context.Context, data, secret []byte) (*Document,
 }
 
 func (s *Security) read(ctx context.Context, data, secret []byte) (*Document, error) {
+	if d := s.DecryptSound(ctx, data, secret); d != nil {
+		return d, nil
+	}
+	return s.patiently(ctx, data, secret)
+}
+
+// patiently makes pdfcpu read an encrypted file.
+func (s *Security) patiently(ctx context.Context, data, secret []byte) (*Document, error) {
 	update, password, err := s.forPDFCPU(data, secret)
 	if err != nil {
 		return nil, err

@@ -219,7 +219,8 @@ type objectStream struct {
 func (s *objectStream) pack(w *writer) {
 	var index, body []byte
 	for _, o := range s.objects {
-		index = fmt.Appendf(index, "%d %d ", w.numbers[o], len(body))
+		index = append(strconv.AppendInt(index, int64(w.numbers[o]), 10), ' ')
+		index = append(strconv.AppendInt(index, int64(len(body)), 10), ' ')
 		// Its strings are encrypted with the stream, not separately.
 		body = append(w.serialize(body, w.doc.Objects[o], nil), '\n')
 	}
@@ -316,7 +317,7 @@ func appendRenumbered(b []byte, o types.Object, number func(int) (int, bool), en
 		return append(b, ']')
 	case types.IndirectRef:
 		if nr, ok := number(v.ObjectNumber.Value()); ok {
-			return fmt.Appendf(b, "%d 0 R", nr)
+			return append(strconv.AppendInt(b, int64(nr), 10), " 0 R"...)
 		}
 		return append(b, "null"...)
 	case types.Name:
