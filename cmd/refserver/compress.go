@@ -18,7 +18,9 @@ var texts = map[string]bool{
 // are sent as they are: clients continue interrupted downloads, and rely on the length and the ETag.
 func compressed(h http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(
-		gzhttp.MinSize(1024), gzhttp.EnableZstd(true), gzhttp.SuffixETag("-c"),
+		// Less fits into two packets, and most polls for a status get less: compression takes longer
+		// than it saves.
+		gzhttp.MinSize(2048), gzhttp.EnableZstd(true), gzhttp.SuffixETag("-c"),
 		// Pages of the dashboard contain secrets and texts of requests. Random lengths hide
 		// whether they match (BREACH).
 		gzhttp.RandomJitter(32, 0, false),
