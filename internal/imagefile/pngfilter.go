@@ -1,6 +1,9 @@
 package imagefile
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Filter types of PNG.
 const (
@@ -47,6 +50,70 @@ func small(b byte) int {
 	return (v ^ m) - m
 }
 
+// The functions below work on eight bytes at a time, as lanes of an integer.
+const (
+	highBits = 0x8080808080808080
+	lowBits  = 0x0101010101010101
+)
+
+// minus8 subtracts the bytes of y from those of x.
+func minus8(x, y uint64) uint64 {
+	return ((x | highBits) - (y &^ highBits)) ^ ((x ^ ^y) & highBits)
+}
+
+// small8 returns the sum of small for the bytes of v.
+func small8(v uint64) int {
+	negative := (v & highBits) >> 7 * 0xff // each byte is 0 or 0xff
+	v = (v ^ negative) + negative&lowBits
+	const even = 0x00ff00ff00ff00ff
+	pairs := v&even + v>>8&even
+	return int(pairs * 0x0001000100010001 >> 48)
+}
+
+// sumSmall returns the sum of small for all bytes.
+func sumSmall(b []byte) (sum int) {
+	for ; len(b) >= 8; b = b[8:] {
+		sum += small8(binary.LittleEndian.Uint64(b))
+	}
+	for _, v := range b {
+		sum += small(v)
+	}
+	return sum
+}
+
+// sums returns the sums of small for the filters None, Sub and Up.
+func sums(cur, prev []byte, bpp int) (none, sub, up int) {
+	for i, c := range cur[:bpp] {
+		none += small(c)
+		sub += small(c)
+		up += small(c - prev[i])
+	}
+	left, rest, above := cur[:len(cur)-bpp], cur[bpp:], prev[bpp:len(cur)]
+	for ; len(rest) >= 8; left, rest, above = left[8:], rest[8:], above[8:] {
+		c := binary.LittleEndian.Uint64(rest)
+		none += small8(c)
+		sub += small8(minus8(c, binary.LittleEndian.Uint64(left)))
+		up += small8(minus8(c, binary.LittleEndian.Uint64(above)))
+	}
+	for i, c := range rest {
+		none += small(c)
+		sub += small(c - left[i])
+		up += small(c - above[i])
+	}
+	return none, sub, up
+}
+
+// subtract stores a - b in dst. All have the same length.
+func subtract(dst, a, b []byte) {
+	n := len(a) &^ 7
+	for i := 0; i < n; i += 8 {
+		binary.LittleEndian.PutUint64(dst[i:], minus8(binary.LittleEndian.Uint64(a[i:]), binary.LittleEndian.Uint64(b[i:])))
+	}
+	for i := n; i < len(a); i++ {
+		dst[i] = a[i] - b[i]
+	}
+}
+
 // paeth is the Paeth predictor (W3C PNG, 9.4): a is left, b above, c above left.
 func paeth(a, b, c byte) byte {
 	pa, pb := int(b)-int(c), int(a)-int(c)
@@ -70,15 +137,9 @@ func applyFilter(kind byte, dst, cur, prev []byte, bpp int) {
 		copy(dst, cur)
 	case filterSub:
 		copy(dst, cur[:bpp])
-		left := cur[:len(cur)-bpp]
-		rest, out := cur[bpp:], dst[bpp:]
-		for i, a := range left {
-			out[i] = rest[i] - a
-		}
+		subtract(dst[bpp:], cur[bpp:], cur[:len(cur)-bpp])
 	case filterUp:
-		for i, c := range cur {
-			dst[i] = c - prev[i]
-		}
+		subtract(dst, cur, prev)
 	case filterAverage:
 		for i := range bpp {
 			dst[i] = cur[i] - prev[i]/2
@@ -115,11 +176,7 @@ func Filter(b []byte, stride, pixel int) []byte {
 		least, kind := math.MaxInt, byte(filterNone)
 		for k := byte(filterNone); k <= filterPaeth; k++ {
 			applyFilter(k, try, row, above, pixel)
-			sum := 0
-			for _, v := range try {
-				sum += small(v)
-			}
-			if sum < least {
+			if sum := sumSmall(try); sum < least {
 				least, kind = sum, k
 				best, try = try, best
 			}

@@ -1,6 +1,7 @@
 package imagefile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"image"
 	"io"
@@ -155,19 +156,15 @@ func (e *pageEncoder) row(rgba []byte) []byte {
 // 12.7). Paeth and Average save little on pages and cost much time.
 func (e *pageEncoder) filter(bpp int) []byte {
 	cur, prev := e.cur, e.prev
-	var none, sub, up int
-	for i, c := range cur {
-		left := byte(0)
-		if i >= bpp {
-			left = cur[i-bpp]
-		}
-		none += small(c)
-		sub += small(c - left)
-		up += small(c - prev[i])
+	if bytes.Equal(cur, prev) {
+		clear(e.out)
+		e.out[0] = filterUp
+		return e.out
 	}
+	none, sub, up := sums(cur, prev, bpp)
 	kind := byte(filterNone)
 	switch {
-	case up == 0 || up < sub && up < none:
+	case up < sub && up < none:
 		kind = filterUp
 	case sub < none:
 		kind = filterSub
