@@ -18,6 +18,7 @@ package imagefile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -55,13 +56,13 @@ func FromImage(img image.Image) (raster.Samples, error) {
 		}
 		return s, nil
 	case *image.RGBA:
-		if v.Opaque() {
-			s.Components, s.Pix = 3, dropAlpha(v.Pix, v.Stride, s.Width, s.Height)
+		if pix, ok := dropAlpha(v.Pix, v.Stride, s.Width, s.Height); ok {
+			s.Components, s.Pix = 3, pix
 			return s, nil
 		}
 	case *image.NRGBA:
-		if v.Opaque() {
-			s.Components, s.Pix = 3, dropAlpha(v.Pix, v.Stride, s.Width, s.Height)
+		if pix, ok := dropAlpha(v.Pix, v.Stride, s.Width, s.Height); ok {
+			s.Components, s.Pix = 3, pix
 			return s, nil
 		}
 	}
@@ -81,17 +82,25 @@ func pack(pix []byte, stride, row, rows int) []byte {
 	return out
 }
 
-func dropAlpha(pix []byte, stride, w, h int) []byte {
-	out := make([]byte, 3*w*h)
+// dropAlpha returns the colours of an opaque picture. It reports false for other pictures.
+func dropAlpha(pix []byte, stride, w, h int) ([]byte, bool) {
+	const opaque = 0xff << 24
+	out := make([]byte, 3*w*h+1) // each pixel is written with its alpha, which the next one replaces
 	i := 0
 	for y := range h {
 		row := pix[y*stride:][:4*w]
-		for x := 0; x < len(row); x += 4 {
-			out[i], out[i+1], out[i+2] = row[x], row[x+1], row[x+2]
+		all := uint32(opaque)
+		for ; len(row) >= 4; row = row[4:] {
+			v := binary.LittleEndian.Uint32(row)
+			all &= v
+			binary.LittleEndian.PutUint32(out[i:], v)
 			i += 3
 		}
+		if all < opaque {
+			return nil, false
+		}
 	}
-	return out
+	return out[: 3*w*h : 3*w*h], true
 }
 
 // Inverted converts ink to the inverted values that Adobe programs store, and
