@@ -42,6 +42,8 @@ type Document struct {
 	Version string               // "1.7"
 	skipped map[int]bool         // objects that could not be parsed, or not completely
 
+	unsigned bool // no signature was in the file; false if that is not known
+
 	Encrypted bool // the file was encrypted
 
 	Files []*Mapping // that the content of streams is in; closed with the document
@@ -422,6 +424,9 @@ func (d *Document) Incomplete() bool {
 // Signed reports whether the document has a signature. Any change of the file
 // breaks it.
 func (d *Document) Signed() bool {
+	if d.unsigned {
+		return false
+	}
 	found := false
 	d.Each(func(v types.Dict) {
 		if _, ok := v["ByteRange"]; ok {
@@ -433,6 +438,12 @@ func (d *Document) Signed() bool {
 	return found
 }
 
+// isReference reports whether o is a reference. Replace changes other objects in place.
+func isReference(o types.Object) bool {
+	_, ok := o.(types.IndirectRef)
+	return ok
+}
+
 // Replace replaces the number in every reference in o by the result of f, in
 // place, and returns o.
 func Replace(o types.Object, f func(nr int) int) types.Object {
@@ -441,11 +452,15 @@ func Replace(o types.Object, f func(nr int) int) types.Object {
 		return Ref(f(v.ObjectNumber.Value()))
 	case types.Dict:
 		for k, e := range v {
-			v[k] = Replace(e, f)
+			if n := Replace(e, f); isReference(e) {
+				v[k] = n
+			}
 		}
 	case types.Array:
 		for i, e := range v {
-			v[i] = Replace(e, f)
+			if n := Replace(e, f); isReference(e) {
+				v[i] = n
+			}
 		}
 	case *types.StreamDict:
 		Replace(v.Dict, f)

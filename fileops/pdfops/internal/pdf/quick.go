@@ -56,6 +56,8 @@ func (s source) quick(ctx context.Context, key []byte) *Document {
 	if !q.tables() || !q.objects(ctx) || !q.catalog() {
 		return nil
 	}
+	_, signs := q.names["ByteRange"]
+	q.d.unsigned = !signs && !q.escaped
 	return q.d
 }
 
@@ -86,6 +88,7 @@ type quickReader struct {
 	root    types.Object
 	size    int // of the table, from the newest trailer; 0 before that is read
 	nesting int
+	escaped bool // a name is not in names as it is
 
 	cipher     cipher.Block // nil if the file is not encrypted
 	encryption int          // number of the encryption dictionary; 0 if it is not an object
@@ -643,6 +646,7 @@ func (q *quickReader) name(l *Lexer) (types.Name, bool) {
 		return "", false
 	}
 	s, err := types.DecodeName(string(word))
+	q.escaped = q.escaped || s != string(word)
 	name := types.Name(s)
 	q.names[string(word)] = name
 	return name, err == nil

@@ -59,6 +59,9 @@ func difference(d, want *Document) error {
 			return fmt.Errorf("object %d: %#v, want %#v", nr, a, b)
 		}
 	}
+	if d.Signed() != want.Signed() {
+		return fmt.Errorf("signed %v, want %v", d.Signed(), want.Signed())
+	}
 	if len(d.Objects) != len(want.Objects) {
 		return fmt.Errorf("%d objects, want %d", len(d.Objects), len(want.Objects))
 	}
@@ -82,7 +85,8 @@ next)/C<48656c6C6f>/D[1 -2 +3 4.5 -.5 6. 0 0003]/E<</F null/G true/H false>>%com
 // The quick reader reads the same as pdfcpu.
 func TestQuick(t *testing.T) {
 	t.Parallel()
-	files := map[string][]byte{"everything": fileOf("1.7", syntax()...), "another version": fileOf("2.0", syntax()...)}
+	files := map[string][]byte{"everything": fileOf("1.7", syntax()...), "another version": fileOf("2.0", syntax()...),
+		"signed": fileOf("1.7", "<</ByteRange[0 1 2 3]/Contents<00>>>"), "signed, escaped": fileOf("1.7", "<</Byte#52ange[0 1 2 3]/Contents<00>>>")}
 	samples := map[string]string{"one": "../../../../examples/files/one.pdf", "two": "../../../../examples/files/two.pdf", "syntax": filepath.Join(t.TempDir(), "syntax.pdf")}
 	systest.NoError(t, os.WriteFile(samples["syntax"], files["everything"], 0o600))
 	for name, path := range samples {
