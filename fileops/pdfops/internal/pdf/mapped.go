@@ -13,7 +13,7 @@ import (
 )
 
 // This file reads large documents without their streams. pdfcpu copies the content of
-// every stream into memory. For a mapped file, it gets a view of the file in which long
+// every stream into memory. For a mapped file that it must read, it gets a view of the file in which long
 // streams have a length of a few bytes; afterwards, Raw of these streams becomes a slice
 // of the mapping. Object numbers, offsets and everything else are those of the file.
 
