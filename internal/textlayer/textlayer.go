@@ -25,7 +25,7 @@ var ErrUnknown = errors.New("textlayer: a file of another kind")
 // Limits of what is read. A file beyond them is [ErrUnknown].
 const (
 	maxInflated = 256 << 20 // bytes of all streams together, each time that they are read
-	minInflated = 1 << 10   // what a shorter stream counts: drawings may contain each other often
+	minInflated = 1 << 10   // what a shorter stream and a node of the tree count: they may contain each other often
 	maxDepth    = 10        // of the tree of pages, and of drawings in drawings
 )
 
@@ -144,7 +144,8 @@ func (r *reader) inflate(raw []byte) ([]byte, error) {
 // tree reads the pages below a node of the tree of pages. resources are those of the nodes above it.
 func (r *reader) tree(node, resources []byte, depth int) bool {
 	d := r.dict(node)
-	if d == nil || depth > maxDepth {
+	r.left -= minInflated
+	if d == nil || depth > maxDepth || r.left < 0 {
 		return false
 	}
 	if own := d.Get("Resources"); own != nil {

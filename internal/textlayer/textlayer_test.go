@@ -107,13 +107,15 @@ func TestUnknown(t *testing.T) {
 		return bytes.Replace(in, []byte(old), []byte(with), 1)
 	}
 	for name, b := range map[string][]byte{
-		"empty":                     nil,
-		"cut":                       in[:len(in)/2],
-		"encrypted":                 replace("/Root 1 0 R", "/Encrypt 9 0 R/Root 1 0 R"),
-		"another filter":            replace("<</Length 15>>", "<</Length 15/Filter/LZWDecode>>"),
-		"a length beyond the file":  replace("<</Length 15>>", "<</Length 99999>>"),
-		"a missing object":          replace("/Contents 4 0 R", "/Contents 99 0 R"),
-		"a circle of pages":         replace("[ 3 0 R ]", "[ 2 0 R ]"),
+		"empty":                    nil,
+		"cut":                      in[:len(in)/2],
+		"encrypted":                replace("/Root 1 0 R", "/Encrypt 9 0 R/Root 1 0 R"),
+		"another filter":           replace("<</Length 15>>", "<</Length 15/Filter/LZWDecode>>"),
+		"a length beyond the file": replace("<</Length 15>>", "<</Length 99999>>"),
+		"a missing object":         replace("/Contents 4 0 R", "/Contents 99 0 R"),
+		"a circle of pages":        replace("[ 3 0 R ]", "[ 2 0 R ]"),
+		"a tree of the same nodes": tinypdf.File("1.4", "<</Pages 2 0 R>>", "<</Kids["+strings.Repeat("3 0 R ", 1000)+"]>>", "<</Kids["+strings.Repeat("4 0 R ", 1000)+"]>>",
+			"<</Kids["+strings.Repeat("5 0 R ", 1000)+"]>>", "<</Kids[]>>"),
 		"a picture in the content":  page("BI /W 1 ID x EI"),
 		"a circle of drawings":      page("/X2 Do"),
 		"an unfinished string":      page("/F3 9 Tf (x"),

@@ -50,6 +50,8 @@ func (s source) quick(ctx context.Context, key []byte) *Document {
 		return nil
 	}
 	q := &quickReader{source: s, places: make(map[int]place), names: make(map[string]types.Name), d: &Document{Version: version, skipped: make(map[int]bool), Encrypted: key != nil}}
+	// The parts of a sound file do not overlap. Object streams are read twice, lengths sometimes too.
+	q.left, q.packed = 3*len(s.data)+1<<16, MaxDecoded
 	if key != nil {
 		q.cipher = newAES(key)
 	}
@@ -88,6 +90,8 @@ type quickReader struct {
 	root    types.Object
 	size    int // of the table, from the newest trailer; 0 before that is read
 	nesting int
+	left    int  // bytes of the file that may still be read
+	packed  int  // bytes of object streams and tables that may still be unpacked
 	escaped bool // a name is not in names as it is
 
 	cipher     cipher.Block // nil if the file is not encrypted
@@ -189,13 +193,25 @@ func (q *quickReader) section(at int) types.Dict {
 			q.put(nr, place{at: offset, generation: generation, free: !used})
 		}
 	}
-	q.file.used(l.pos - at)
 	o, ok := q.object(l)
 	d, isDict := o.(types.Dict)
-	if !ok || !isDict {
+	if !ok || !isDict || !q.spend(l.pos-at) {
 		return nil
 	}
 	return d
+}
+
+// spend counts bytes of the file that were read. It reports false if the parts of the file overlap.
+func (q *quickReader) spend(n int) bool {
+	q.left -= n
+	return q.left >= 0
+}
+
+// unpack returns the content of a stream of the file's structure.
+func (q *quickReader) unpack(s *types.StreamDict) ([]byte, bool) {
+	b, err := Decode(s)
+	q.packed -= len(b)
+	return b, err == nil && q.packed >= 0
 }
 
 // put notes where an object is, unless a newer section says it.
@@ -218,10 +234,10 @@ func (q *quickReader) tableStream(at int) types.Dict {
 	if !ok || !isStream || s.Dict["Type"] != types.Name("XRef") {
 		return nil
 	}
-	rows, err := Decode(s)
+	rows, unpacked := q.unpack(s)
 	widths, ok := q.d.Numbers(s.Dict["W"], 3)
 	size, isNumber := s.Dict["Size"].(types.Integer)
-	if err != nil || !ok || !isNumber || size > quickObjects {
+	if !unpacked || !ok || !isNumber || size > quickObjects {
 		return nil
 	}
 	index := types.Array{types.Integer(0), size}
@@ -321,13 +337,14 @@ func (q *quickReader) objects(ctx context.Context) bool {
 		if !ok {
 			return false
 		}
+		left := 2*len(text) + 1<<10 // the objects of a sound file do not overlap
 		for _, m := range members {
 			if m.index >= len(offsets) || offsets[m.index].nr != m.nr {
 				return false
 			}
 			l := &Lexer{b: text, pos: offsets[m.index].at}
 			o, ok := q.object(l)
-			if !ok {
+			if left -= l.pos - offsets[m.index].at; !ok || left < 0 {
 				return false
 			}
 			q.keep(m.nr, o)
@@ -365,8 +382,8 @@ func (q *quickReader) objectStream(nr int) (text []byte, offsets []offset, ok bo
 	}
 	n, ok1 := s.Dict["N"].(types.Integer)
 	first, ok2 := s.Dict["First"].(types.Integer)
-	text, err := Decode(s)
-	if err != nil || !ok1 || !ok2 || n < 0 || n > quickObjects || first < 0 || int(first) > len(text) {
+	text, ok = q.unpack(s)
+	if !ok || !ok1 || !ok2 || n < 0 || n > quickObjects || first < 0 || int(first) > len(text) {
 		return nil, nil, false
 	}
 	l := &Lexer{b: text[:first]}
@@ -482,7 +499,7 @@ func (q *quickReader) body(l *Lexer) (types.Object, bool) {
 			return nil, false
 		}
 	}
-	return o, l.keyword("endobj")
+	return o, l.keyword("endobj") && q.spend(l.pos-from)
 }
 
 // stream reads the content of a stream after its keyword.

@@ -220,6 +220,48 @@ func TestNotQuick(t *testing.T) {
 	}
 }
 
+// Objects that contain each other would take time and memory that grow with the square of their number.
+func TestQuickOverlap(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	head := "%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Count 0/Kids[]>>\nendobj\n"
+	end := func(body string, at []int) []byte {
+		table := fmt.Sprintf("xref\n0 3\n0000000000 65535 f \n%010d 00000 n \n%010d 00000 n \n3 %d\n", strings.Index(head, "1 0 obj"), strings.Index(head, "2 0 obj"), len(at))
+		for _, o := range at {
+			table += fmt.Sprintf("%010d 00000 n \n", o)
+		}
+		return fmt.Appendf(nil, "%s%s\ntrailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", body, table, len(at)+3, len(body))
+	}
+	// Each object is a string with all further objects.
+	body, at := head, []int(nil)
+	for i := range n {
+		at = append(at, len(body))
+		body += fmt.Sprintf("%d 0 obj(", i+3)
+	}
+	nested := end(body+strings.Repeat(")endobj ", n), at)
+	// All objects of a stream are at the same place.
+	text := "[" + strings.Repeat("0 ", n) + "]"
+	index := ""
+	for i := range n {
+		index += fmt.Sprintf("%d 0 ", i+4)
+	}
+	stream := fmt.Sprintf("3 0 obj\n<</Type/ObjStm/N %d/First %d/Length %d>>stream\n%s\nendstream\nendobj\n", n, len(index), len(index)+len(text), index+text)
+	rows := string([]byte{0, 0, 0, 0, 0, 1, 0, byte(strings.Index(head, "1 0 obj")), 0, 0, 1, 0, byte(strings.Index(head, "2 0 obj")), 0, 0, 1, 0, byte(len(head)), 0, 0})
+	for i := range n {
+		rows += string([]byte{2, 0, 3, byte(i >> 8), byte(i)})
+	}
+	packed := head + stream
+	packed += fmt.Sprintf("9999 0 obj\n<</Type/XRef/W[1 2 2]/Size %d/Root 1 0 R/Length %d>>stream\n%s\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n", n+4, len(rows), rows, len(packed))
+	for name, b := range map[string][]byte{"in strings": nested, "in a stream": []byte(packed)} {
+		if d := (source{data: b}).quick(t.Context(), nil); d != nil {
+			t.Errorf("%s: read, %d objects", name, len(d.Objects))
+		}
+	}
+	if d := (source{data: end(head, nil)}).quick(t.Context(), nil); d == nil {
+		t.Error("the same without them is not read")
+	}
+}
+
 // Whatever the quick reader reads, pdfcpu reads the same, or nothing.
 func FuzzQuick(f *testing.F) {
 	f.Add(fileOf("1.7", syntax()...))
