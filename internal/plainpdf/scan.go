@@ -216,5 +216,6 @@ func (s *Scanner) text() bool {
 			}
 		}
 	}
+	s.At = len(s.B) // an escape at the end goes beyond it
 	return false
 }

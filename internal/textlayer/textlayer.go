@@ -26,6 +26,7 @@ var ErrUnknown = errors.New("textlayer: a file of another kind")
 const (
 	maxInflated = 256 << 20 // bytes of all streams together, each time that they are read
 	minInflated = 1 << 10   // what a shorter stream and a node of the tree count: they may contain each other often
+	maxMappings = 1 << 18   // of the ranges of a font, which may be the same
 	maxDepth    = 10        // of the tree of pages, and of drawings in drawings
 )
 
@@ -265,6 +266,7 @@ func (f *font) appendText(to *strings.Builder, codes []byte) {
 // readCMap reads the mappings of a ToUnicode CMap (ISO 32000-2, 9.10.3).
 func readCMap(b []byte) map[uint16]string {
 	all := make(map[uint16]string)
+	left := maxMappings
 	s := plainpdf.Scanner{B: b}
 	for {
 		switch word := s.Keyword(); word {
@@ -285,7 +287,8 @@ func readCMap(b []byte) map[uint16]string {
 				if !ok1 || !ok2 || !ok3 || len(to) < 2 {
 					break
 				}
-				for n, c := int(code(last))-int(code(first)), 0; c <= n; c++ {
+				for n, c := int(code(last))-int(code(first)), 0; c <= n && left > 0; c++ {
+					left--
 					all[code(first)+uint16(c)] = utf16Text(to)
 					to[len(to)-1]++ // a range ends where the last byte would overflow
 				}
@@ -295,7 +298,7 @@ func readCMap(b []byte) map[uint16]string {
 				return all
 			}
 			if !s.Value() {
-				s.At++ // a bracket alone
+				s.At = min(s.At+1, len(s.B)) // a bracket alone
 			}
 		}
 	}

@@ -157,3 +157,15 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// A damaged table of characters has no text, or less.
+func TestDamagedCMap(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"(\\", "(", "]", "<<", "beginbfchar <01>", "beginbfrange <01> <02", "beginbfrange <0000> <ffff> <0041>"} {
+		b := page("BT /F1 12 Tf <01>Tj ET")
+		b = bytes.Replace(b, []byte(cmap), []byte(cmap[:len(cmap)-len(end)]+end), 1)
+		if _, err := textlayer.Text(t.Context(), b, 1); err != nil {
+			t.Errorf("%s: %v", end, err)
+		}
+	}
+}
