@@ -206,59 +206,13 @@ func leaderStop(b *model.Block, l *model.Line) tabStop {
 
 // text writes the words of a paragraph.
 func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, stops []tabStop) {
-	open := 0 // currently open link
-	closeLink := func() {
-		if open > 0 {
-			x.out.WriteString(`</w:hyperlink>`)
-			open = 0
-		}
-	}
-	var pending strings.Builder
-	var pendingStyle model.Style
-	flush := func() {
-		if pending.Len() > 0 {
-			x.run(pending.String(), pendingStyle, &base)
-			pending.Reset()
-		}
-	}
-	control := func(f *model.Field, st model.Style) { // opens the control of f and closes that of another
-		if f == x.field {
-			return
-		}
-		flush()
-		closeLink()
-		if x.field != nil {
-			x.out.WriteString(`</w:sdtContent></w:sdt>`)
-		}
-		if x.field = f; f != nil {
-			x.control(f, x.runProps(st, base, false) == "")
-		}
-	}
-	put := func(text string, st model.Style) {
-		if x.field != nil {
-			st.Link = 0
-		}
-		if st.Link != open && x.link(st.Link) == "" {
-			st.Link = 0
-		}
-		if st.Link != open || pending.Len() > 0 && st != pendingStyle {
-			flush()
-		}
-		if st.Link != open {
-			closeLink()
-			x.out.WriteString(x.link(st.Link))
-			open = st.Link
-		}
-		pendingStyle = st
-		pending.WriteString(text)
-	}
+	t := &inline{writer: x, base: base}
 	first := true
 	var last model.Style
 	for li, l := range lines {
 		if p := x.breaks[l]; p != nil {
-			control(nil, base)
-			flush()
-			closeLink()
+			t.control(nil, base)
+			t.end()
 			x.out.WriteString(`<w:r><w:br w:type="page"/></w:r>`)
 			x.bookmark(p)
 		}
@@ -278,56 +232,120 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 			}
 			sep := ""
 			switch {
+			case i == 0 && x.breaks[l] != nil:
 			case first:
 			case leader > 0 && i == leader+1:
 				sep = "\t"
-			case i == 0:
-				sep = " "
+			case i == 0 && li > 0:
+				sep = model.LineJoint(lines[li-1], l)
 			case len(stops) > 0 && li == 0 && layout.TabGap(l, i):
 				sep = "\t"
-			case !w.Glued:
+			case i == 0 || !w.Glued:
 				sep = " "
 			}
 			first = false
-			switch {
-			case i == 0 && x.breaks[l] != nil:
-				sep = ""
-			case i == 0 && sep == " " && li > 0:
-				sep = model.LineJoint(lines[li-1], l)
+			var next *model.Line // at whose start the word may continue
+			if i == len(words)-1 && li+1 < len(lines) && x.breaks[lines[li+1]] == nil {
+				next = lines[li+1]
 			}
-			if w.Field != x.field {
-				control(nil, base)
-			}
-			for k, sp := range w.Spans {
-				st := sp.Style
-				if st.Raise != 0 {
-					st.Size = w.Size
-				}
-				if k == 0 && sep != "" {
-					put(sep, spaceStyle(last, st, base))
-				}
-				control(w.Field, st)
-				if w.IsReference(&sp) {
-					flush()
-					closeLink()
-					x.reference(w.Note, w.Size)
-					last = st
-					continue
-				}
-				t := sp.Text
-				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) && x.breaks[lines[li+1]] == nil {
-					t = x.d.Unhyphen(w, t, lines[li+1])
-				}
-				put(t, st)
-				last = st
-			}
+			last = t.word(w, sep, last, next)
 		}
 	}
 	if !x.goesOn {
-		control(nil, base)
+		t.control(nil, base)
 	}
-	flush()
-	closeLink()
+	t.end()
+}
+
+// An inline writes the content of a paragraph: runs of one style, links and controls of fields.
+type inline struct {
+	*writer
+	base model.Style
+	open int // currently open link; 0 if there is none
+
+	pending strings.Builder // the text of the next run
+	style   model.Style     // of pending
+}
+
+// word writes a word after a separator, and returns the style of its end. last is that of the text before
+// it. next is the line after it if the word ends a line, or nil.
+func (t *inline) word(w *model.Word, sep string, last model.Style, next *model.Line) model.Style {
+	if w.Field != t.field {
+		t.control(nil, t.base)
+	}
+	for k, sp := range w.Spans {
+		st := sp.Style
+		if st.Raise != 0 {
+			st.Size = w.Size
+		}
+		if k == 0 && sep != "" {
+			t.put(sep, spaceStyle(last, st, t.base))
+		}
+		t.control(w.Field, st)
+		last = st
+		if w.IsReference(&sp) {
+			t.end()
+			t.reference(w.Note, w.Size)
+			continue
+		}
+		text := sp.Text
+		if k == len(w.Spans)-1 && next != nil {
+			text = t.d.Unhyphen(w, text, next)
+		}
+		t.put(text, st)
+	}
+	return last
+}
+
+// put writes text in a style. The run ends when the style changes.
+func (t *inline) put(text string, st model.Style) {
+	if t.field != nil || st.Link != t.open && t.link(st.Link) == "" {
+		st.Link = 0
+	}
+	if st.Link != t.open || t.pending.Len() > 0 && st != t.style {
+		t.flush()
+	}
+	if st.Link != t.open {
+		t.closeLink()
+		t.out.WriteString(t.link(st.Link))
+		t.open = st.Link
+	}
+	t.style = st
+	t.pending.WriteString(text)
+}
+
+// control opens the control of f, unless it is nil, and closes that of another field.
+func (t *inline) control(f *model.Field, st model.Style) {
+	if f == t.field {
+		return
+	}
+	t.end()
+	if t.field != nil {
+		t.out.WriteString(`</w:sdtContent></w:sdt>`)
+	}
+	if t.field = f; f != nil {
+		t.writer.control(f, t.runProps(st, t.base, false) == "")
+	}
+}
+
+// end ends the run and the link.
+func (t *inline) end() {
+	t.flush()
+	t.closeLink()
+}
+
+func (t *inline) flush() {
+	if t.pending.Len() > 0 {
+		t.run(t.pending.String(), t.style, &t.base)
+		t.pending.Reset()
+	}
+}
+
+func (t *inline) closeLink() {
+	if t.open > 0 {
+		t.out.WriteString(`</w:hyperlink>`)
+		t.open = 0
+	}
 }
 
 // spaceStyle returns the style of the space between two words: that of the

@@ -186,54 +186,25 @@ const (
 
 // join reports how g continues w.
 func join(w *model.Word, g *glyph) joint {
-	if w.Turn != g.turn {
+	switch {
+	case w.Turn != g.turn:
 		return joinNone
-	}
-	if w.Leader != (g.leader == dots) || w.Line != (g.leader == line) {
-		if gap := g.L - w.R; w.Turn == 0 && !g.space && !g.gap && g.y == w.Base && gap > -0.1*w.Size && gap < 0.13*w.Size {
-			return joinGlued
-		}
-		return joinNone
-	}
-	if w.Leader {
+	case w.Leader != (g.leader == dots) || w.Line != (g.leader == line):
+		return joinLeader(w, g)
+	case w.Leader:
 		if gap := g.L - w.R; g.y == w.Base && gap > -0.1*w.Size && gap < 2*w.Size {
 			return joinSame
 		}
 		return joinNone
-	}
-	if w.Turn == model.Askew {
+	case w.Turn == model.Askew:
 		if g.space || g.gap || w.Size != g.style.Size {
 			return joinNone
 		}
 		return joinSame
 	}
-	// along and across the direction of the text
-	var gap, shift float64
-	switch w.Turn {
-	case 0:
-		gap, shift = g.L-w.R, g.y-w.Base
-		if g.rtl && w.RTL || g.rtl && g.R < w.L+0.5*w.Size || w.RTL && !g.rtl && g.R < w.CX() {
-			gap = w.L - g.R
-		}
-	case 1:
-		gap, shift = g.T-w.B, w.Base-g.x
-	case 2:
-		gap, shift = w.L-g.R, w.Base-g.y
-	case 3:
-		gap, shift = w.T-g.B, g.x-w.Base
-	}
+	gap, shift := distance(w, g)
 	size := max(w.Size, g.style.Size)
-	limit := 0.13 * size
-	switch {
-	case g.space: // some files have space characters where no space is visible
-		limit = 0.04 * size
-	case g.gap:
-		limit = 0.07 * size
-	}
-	if gap > limit && gap < 0.35*size && w.Turn == 0 && !g.space && shifted(w, g, shift) != 0 {
-		limit = 0.35 * size
-	}
-	if gap > limit || gap < -0.7*size {
+	if gap > widest(w, g, gap, shift) || gap < -0.7*size {
 		return joinNone
 	}
 	if w.Turn != 0 {
@@ -248,6 +219,54 @@ func join(w *model.Word, g *glyph) joint {
 		}
 		return joinSame
 	}
+	return joinShifted(w, g, shift)
+}
+
+// joinLeader is join where a leader begins or ends.
+func joinLeader(w *model.Word, g *glyph) joint {
+	if gap := g.L - w.R; w.Turn == 0 && !g.space && !g.gap && g.y == w.Base && gap > -0.1*w.Size && gap < 0.13*w.Size {
+		return joinGlued
+	}
+	return joinNone
+}
+
+// distance returns how far g is from the end of w along the direction of the text, and from its base
+// across it.
+func distance(w *model.Word, g *glyph) (gap, shift float64) {
+	switch w.Turn {
+	case 0:
+		gap, shift = g.L-w.R, g.y-w.Base
+		if g.rtl && w.RTL || g.rtl && g.R < w.L+0.5*w.Size || w.RTL && !g.rtl && g.R < w.CX() {
+			gap = w.L - g.R
+		}
+	case 1:
+		gap, shift = g.T-w.B, w.Base-g.x
+	case 2:
+		gap, shift = w.L-g.R, w.Base-g.y
+	case 3:
+		gap, shift = w.T-g.B, g.x-w.Base
+	}
+	return gap, shift
+}
+
+// widest returns the widest gap within a word.
+func widest(w *model.Word, g *glyph, gap, shift float64) float64 {
+	size := max(w.Size, g.style.Size)
+	limit := 0.13 * size
+	switch {
+	case g.space: // some files have space characters where no space is visible
+		limit = 0.04 * size
+	case g.gap:
+		limit = 0.07 * size
+	}
+	if gap > limit && gap < 0.35*size && w.Turn == 0 && !g.space && shifted(w, g, shift) != 0 {
+		limit = 0.35 * size
+	}
+	return limit
+}
+
+// joinShifted is join for characters that are raised, lowered, or of another size.
+func joinShifted(w *model.Word, g *glyph, shift float64) joint {
 	switch s := shifted(w, g, shift); s {
 	case 1, -1:
 		g.style.Raise = s

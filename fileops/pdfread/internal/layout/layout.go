@@ -228,80 +228,22 @@ func findGutter(items []*Item) (best geom.Rect, found bool) {
 // it is not a gutter. The text on both sides must look like columns of text, and
 // not like columns of a table.
 func judgeGutter(items []*Item, g geom.Rect, size float64) (geom.Rect, float64) {
-	type side struct {
-		box     geom.Rect
-		lines   int
-		chars   []float64
-		letters int // lines that start with a letter
-		digits  int // lines that start otherwise
-		labels  int // lines that end in a colon
-		widths  []float64
-		bases   []float64
-		objects float64 // height of pictures and tables
-	}
-	var l, r side
-	for _, it := range items {
-		if it.CY() <= g.T || it.CY() >= g.B {
-			continue
-		}
-		s := &l
-		if it.CX() > g.CX() {
-			s = &r
-		}
-		if s.box.R == 0 && s.box.L == 0 && s.lines == 0 && s.objects == 0 {
-			s.box = geom.Nothing()
-		}
-		s.box = s.box.Union(it.Rect)
-		if it.text() {
-			s.lines++
-			s.chars = append(s.chars, float64(it.Chars))
-			s.widths = append(s.widths, it.W())
-			s.bases = append(s.bases, it.base)
-			if model.LastRune(it.Words[len(it.Words)-1].Text()) == ':' {
-				s.labels++
-			}
-			if r, _ := utf8.DecodeRuneInString(it.Words[0].Text()); unicode.IsLetter(r) {
-				s.letters++
-			} else {
-				s.digits++
-			}
-		} else {
-			s.objects += it.H()
-		}
-	}
-	enough := func(s *side) bool { return s.lines >= 3 || s.objects > 4*size }
-	if !enough(&l) || !enough(&r) || l.lines+r.lines < 4 || l.box.W() < 40 || r.box.W() < 40 {
+	l, r := besides(items, g)
+	if !l.enough(size) || !r.enough(size) || l.lines+r.lines < 4 || l.box.W() < 40 || r.box.W() < 40 {
 		return g, 0
 	}
 	overlap := min(l.box.B, r.box.B) - max(l.box.T, r.box.T)
 	if overlap < 2*size || overlap < 0.25*min(l.box.H(), r.box.H()) {
 		return g, 0
 	}
-	// Count the lines of the shorter side that are level with a line of the other.
-	level := 0
-	slices.Sort(r.bases)
-	for _, b := range l.bases {
-		if len(r.bases) > 0 && math.Abs(r.bases[geom.Nearest(r.bases, b)]-b) < 0.15*size {
-			level++
-		}
-	}
-	aligned := float64(level) / float64(max(1, min(l.lines, r.lines)))
-	full := func(s *side) bool {
-		if s.lines < 3 {
-			return true
-		}
-		if s.lines >= 15 && geom.Median(s.chars) >= 9 && s.box.W() >= 8*size && s.letters > s.digits {
-			return true // an index
-		}
-		return geom.Median(s.chars) >= 16 && geom.Median(s.widths) >= 0.55*s.box.W()
-	}
-	if aligned > 0.5 && (!full(&l) || !full(&r)) {
+	fullLeft, fullRight := l.full(size), r.full(size)
+	aligned := float64(level(l, r, size)) / float64(max(1, min(l.lines, r.lines)))
+	switch {
+	case aligned > 0.5 && (!fullLeft || !fullRight):
 		return g, 0
-	}
-	if aligned > 0.3 && 5*l.labels >= 2*l.lines {
-		return g, 0 // labels with values beside them
-	}
-	if !full(&l) && !full(&r) && min(l.lines, r.lines) < 4 {
+	case aligned > 0.3 && 5*l.labels >= 2*l.lines: // labels with values beside them
+		return g, 0
+	case !fullLeft && !fullRight && min(l.lines, r.lines) < 4:
 		return g, 0
 	}
 	// A few short lines on the left make a wide gap, but the gutter must be free
@@ -313,6 +255,79 @@ func judgeGutter(items []*Item, g geom.Rect, size float64) (geom.Rect, float64) 
 	}
 	balance := min(l.box.W(), r.box.W()) / max(l.box.W(), r.box.W())
 	return g, overlap * (0.5 + balance) * float64(min(l.lines, r.lines)+2)
+}
+
+// A side is what stands on one side of a gutter.
+type side struct {
+	box     geom.Rect
+	lines   int
+	chars   []float64
+	letters int // lines that start with a letter
+	digits  int // lines that start otherwise
+	labels  int // lines that end in a colon
+	widths  []float64
+	bases   []float64
+	objects float64 // height of pictures and tables
+}
+
+// besides returns what stands on the left and on the right of a gutter.
+func besides(items []*Item, g geom.Rect) (l, r *side) {
+	l, r = &side{box: geom.Nothing()}, &side{box: geom.Nothing()}
+	for _, it := range items {
+		switch {
+		case it.CY() <= g.T || it.CY() >= g.B:
+		case it.CX() > g.CX():
+			r.add(it)
+		default:
+			l.add(it)
+		}
+	}
+	return l, r
+}
+
+func (s *side) add(it *Item) {
+	s.box = s.box.Union(it.Rect)
+	if !it.text() {
+		s.objects += it.H()
+		return
+	}
+	s.lines++
+	s.chars = append(s.chars, float64(it.Chars))
+	s.widths = append(s.widths, it.W())
+	s.bases = append(s.bases, it.base)
+	if model.LastRune(it.Words[len(it.Words)-1].Text()) == ':' {
+		s.labels++
+	}
+	if first, _ := utf8.DecodeRuneInString(it.Words[0].Text()); unicode.IsLetter(first) {
+		s.letters++
+	} else {
+		s.digits++
+	}
+}
+
+// enough reports whether a side may be a column.
+func (s *side) enough(size float64) bool { return s.lines >= 3 || s.objects > 4*size }
+
+// full reports whether the lines of a side fill it, as in a column of text or an index.
+func (s *side) full(size float64) bool {
+	if s.lines < 3 {
+		return true
+	}
+	if s.lines >= 15 && geom.Median(s.chars) >= 9 && s.box.W() >= 8*size && s.letters > s.digits {
+		return true // an index
+	}
+	return geom.Median(s.chars) >= 16 && geom.Median(s.widths) >= 0.55*s.box.W()
+}
+
+// level returns how many lines of l are level with a line of r. It sorts the bases of r.
+func level(l, r *side, size float64) (n int) {
+	slices.Sort(r.bases)
+	for _, b := range l.bases {
+		if len(r.bases) > 0 && math.Abs(r.bases[geom.Nearest(r.bases, b)]-b) < 0.15*size {
+			n++
+		}
+	}
+	return n
 }
 
 // A layouter lays out the pages of one document.
