@@ -17,6 +17,25 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
+// fileOf returns a PDF file with a page and other objects from number 4 on, in a classic
+// cross-reference table. In an object, LEN becomes the number of the object after it.
+func fileOf(version string, objects ...string) []byte {
+	all := append([]string{
+		"<</Type/Catalog/Pages 2 0 R/Extra[4 0 R 5 0 R 6 0 R 7 0 R]>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>",
+	}, objects...)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%%PDF-%s\n", version)
+	var table strings.Builder
+	for i, o := range all {
+		fmt.Fprintf(&table, "%010d 00000 n \n", b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, strings.ReplaceAll(o, "LEN", fmt.Sprintf("%d 0 R", i+2)))
+	}
+	at := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(all)+1, table.String(), len(all)+1, at)
+	return b.Bytes()
+}
+
 var errPDFCPU = errors.New("pdfcpu fails")
 
 // compare returns how d differs from what pdfcpu reads of data.
