@@ -3,9 +3,7 @@ package officeops
 import (
 	"bytes"
 	"context"
-	"errors"
 	"html"
-	"io"
 	"iter"
 	"os"
 	"regexp"
@@ -56,14 +54,20 @@ func (t *task) compareText(ctx context.Context, want officetext.Text, to format.
 		}
 		return float64(kept) / float64(all), true
 	}
+	var got string
+	var ok bool
+	var err error
 	if to == format.PDF {
-		if got, err := t.layer(ctx, path); err != nil {
-			return err
-		} else if part, certain := part(got); !certain || part >= least {
-			return nil
-		}
+		got, ok, err = t.pdfText(ctx, path, func(quick string) bool {
+			part, certain := part(quick)
+			return !certain || part >= least
+		})
+	} else {
+		got, ok, err = fileText(ctx, to, path)
 	}
-	got, ok, err := t.resultText(ctx, to, path)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil || !ok {
 		return err
 	}
@@ -77,67 +81,41 @@ func (t *task) compareText(ctx context.Context, want officetext.Text, to format.
 	return nil
 }
 
-// layer returns the text of the PDF at path as far as it is easily read. It is not more than the text
-// that an engine finds, and usually enough to know that nothing is missing.
-func (t *task) layer(ctx context.Context, path string) (string, error) {
-	pdf, err := readWhole(path, comparedFile)
-	if err != nil || pdf == nil {
-		return "", err
-	}
-	text, err := textlayer.Text(ctx, pdf, comparedPages)
-	if errors.Is(err, textlayer.ErrUnknown) {
-		return "", nil
-	}
-	return text, err
-}
-
-// readWhole returns the content of a file, or nil if it has more than most bytes.
-func readWhole(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || st.Size() > most {
-		return nil, err
-	}
-	b := make([]byte, st.Size())
-	_, err = io.ReadFull(f, b)
-	return b, err
-}
-
 func textMissing() error {
 	return fileops.Fail(fileops.ErrEngine, nil, "the document could not be converted: its text is missing in the result")
 }
 
-// resultText returns the text of a result. ok is false if it cannot be read, or if it is
-// too large to be compared.
-func (t *task) resultText(ctx context.Context, to format.Format, path string) (text string, ok bool, err error) {
-	switch {
-	case to != format.PDF:
-		f, err := os.Open(path)
-		if err != nil {
-			return "", false, err
-		}
-		defer f.Close()
-		st, err := f.Stat()
-		if err != nil || st.Size() > comparedFile {
-			return "", false, err
-		}
-		text, ok = officetext.Whole(ctx, f, st.Size(), to)
-	case t.opts.Reader != nil:
-		pdf, err := readWhole(path, comparedFile)
-		if err != nil || pdf == nil {
-			return "", false, err
-		}
-		text, err = t.opts.Reader.Text(ctx, pdf, comparedPages)
-		ok = err == nil && strings.Count(text, "\f") < comparedPages
+// fileText returns the text of the file at path, unless it cannot be read or is too large to be compared.
+func fileText(ctx context.Context, f format.Format, path string) (text string, ok bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", false, err
 	}
-	if ctx.Err() != nil {
-		return "", false, context.Cause(ctx)
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil || st.Size() > comparedFile {
+		return "", false, err
 	}
+	text, ok = officetext.Whole(ctx, file, st.Size(), f)
 	return text, ok, nil
+}
+
+// pdfText is fileText for the PDF at path. It reports false, too, if what is easily read of the text, which
+// is not more than what an engine finds, is enough.
+func (t *task) pdfText(ctx context.Context, path string, enough func(text string) bool) (text string, ok bool, err error) {
+	st, err := os.Stat(path)
+	if err != nil || st.Size() > comparedFile || t.opts.Reader == nil {
+		return "", false, err
+	}
+	pdf, err := os.ReadFile(path)
+	if err != nil {
+		return "", false, err
+	}
+	if quick, err := textlayer.Text(ctx, pdf, comparedPages); err == nil && enough(quick) {
+		return "", false, nil
+	}
+	text, err = t.opts.Reader.Text(ctx, pdf, comparedPages)
+	return text, err == nil && strings.Count(text, "\f") < comparedPages, nil
 }
 
 // certainText returns the text of the input that the result must have.

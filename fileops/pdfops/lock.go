@@ -96,13 +96,13 @@ func lockSmall(ctx context.Context, job *fileops.Job, user, owner []byte, perm p
 	if err != nil {
 		return false, err
 	}
-	d := pdf.ParseSound(ctx, data)
-	if d == nil && len(data) <= maxSmall {
-		if d, err = pdf.ParseComplete(ctx, data, maxSmall); err != nil {
-			d = nil
-		}
+	var d *pdf.Document
+	if len(data) <= maxSmall {
+		d, err = pdf.ParseComplete(ctx, data, maxSmall)
+	} else {
+		d = pdf.ParseSound(ctx, data)
 	}
-	if d == nil || d.Encrypted {
+	if err != nil || d == nil || d.Encrypted {
 		return false, context.Cause(ctx)
 	}
 	return true, writeEncrypted(job, d, pdf.NewEncryption(user, owner, perm))

@@ -632,14 +632,14 @@ func (q *quickReader) object(l *Lexer) (types.Object, bool) {
 		return types.StringLiteral(l.b[start+1 : l.pos-1]), true
 	case c == '<' && l.pos+1 < len(l.b) && l.b[l.pos+1] == '<':
 		l.pos += 2
-		return q.dict(l)
+		return q.nested(l, true)
 	case c == '<':
 		return hexLiteral(l)
 	case c == '[':
 		l.pos++
-		return q.array(l)
+		return q.nested(l, false)
 	case c == '-' || c == '+' || c == '.' || '0' <= c && c <= '9':
-		return number32(l)
+		return numeric(l)
 	}
 	switch string(l.word()) {
 	case "null":
@@ -669,11 +669,19 @@ func (q *quickReader) name(l *Lexer) (types.Name, bool) {
 	return name, err == nil
 }
 
-func (q *quickReader) dict(l *Lexer) (types.Dict, bool) {
+// nested reads a dictionary or an array after its first delimiter.
+func (q *quickReader) nested(l *Lexer, dict bool) (types.Object, bool) {
 	if q.nesting++; q.nesting > quickDepth {
 		return nil, false
 	}
 	defer func() { q.nesting-- }()
+	if dict {
+		return q.dict(l)
+	}
+	return q.array(l)
+}
+
+func (q *quickReader) dict(l *Lexer) (types.Dict, bool) {
 	d := types.Dict{}
 	for {
 		l.skipSpace()
@@ -699,10 +707,6 @@ func (q *quickReader) dict(l *Lexer) (types.Dict, bool) {
 }
 
 func (q *quickReader) array(l *Lexer) (types.Array, bool) {
-	if q.nesting++; q.nesting > quickDepth {
-		return nil, false
-	}
-	defer func() { q.nesting-- }()
 	a := types.Array{}
 	for {
 		l.skipSpace()
@@ -734,8 +738,8 @@ func hexLiteral(l *Lexer) (types.Object, bool) {
 	return types.HexLiteral(bytes.ToUpper(digits)), len(digits)%2 == 0
 }
 
-// number32 reads an integer, a reference or a real number.
-func number32(l *Lexer) (types.Object, bool) {
+// numeric reads an integer, a reference or a real number.
+func numeric(l *Lexer) (types.Object, bool) {
 	word := l.word()
 	digits, point := 0, false
 	for i, c := range word {
