@@ -135,6 +135,11 @@ func (e *embedder) tag(w io.Writer, t html.Token, raw []byte) error {
 	var out bytes.Buffer // the tag without its pictures, which can be large
 	var picture *os.File
 	var at int // its place in out
+	defer func() {
+		if picture != nil {
+			picture.Close()
+		}
+	}()
 	shown := false
 	out.WriteString("<" + t.Data)
 	for _, a := range t.Attr {
@@ -147,7 +152,6 @@ func (e *embedder) tag(w io.Writer, t html.Token, raw []byte) error {
 			if picture, kind = e.open(value); picture == nil {
 				continue
 			}
-			defer picture.Close()
 			out.WriteString(" " + a.Key + `="data:` + kind + ";base64,")
 			at = out.Len()
 			out.WriteString(`"`)
