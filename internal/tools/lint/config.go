@@ -24,6 +24,7 @@ const configName = ".golangci.yml"
 type config struct {
 	Version string
 	Run     any
+	Issues  any // how many findings golangci-lint shows; this program shows all
 	Linters struct {
 		Default  string
 		Enable   []string

@@ -50,6 +50,21 @@ func Three() (x int) {
 `
 )
 
+// TestOwnConfig reads the file of this repository, which golangci-lint reads too.
+func TestOwnConfig(t *testing.T) {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := findConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.enabled("staticcheck") || !c.runsCheck("SA1019") {
+		t.Errorf("the linters of %s are %q, with staticcheck %q", configName, c.Linters.Enable, c.Linters.Settings.Staticcheck.Checks)
+	}
+}
+
 // TestConfig changes .golangci.yml and checks what go vet reports then, although neither the code nor
 // the tool has changed.
 func TestConfig(t *testing.T) {
