@@ -40,10 +40,11 @@ type component struct {
 	across, down  int // blocks that hold samples
 	stride, rows  int // blocks, padded to whole MCUs
 	coef          []int16
+	nonzero       []uint64 // of each block, which of its coefficients are not zero
 }
 
 // block returns the 64 quantized coefficients of a block, in zigzag order.
-func (c *component) block(x, y int) []int16 { return c.coef[(y*c.stride+x)*64:][:64] }
+func (c *component) block(at int) []int16 { return c.coef[at*64:][:64] }
 
 // Encode returns a picture in gray or RGB as a JPEG file.
 func Encode(ctx context.Context, s raster.Samples, o Options) ([]byte, error) {
@@ -86,7 +87,7 @@ func layout(s raster.Samples, o Options) []*component {
 		c.width, c.height = ceil(s.Width*c.h, most), ceil(s.Height*c.v, most)
 		c.across, c.down = ceil(c.width, 8), ceil(c.height, 8)
 		c.stride, c.rows = mcusX*c.h, mcusY*c.v
-		c.coef = make([]int16, c.stride*c.rows*64)
+		c.coef, c.nonzero = make([]int16, c.stride*c.rows*64), make([]uint64, c.stride*c.rows)
 	}
 	return comps
 }

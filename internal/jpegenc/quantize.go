@@ -50,8 +50,7 @@ const (
 	masking    = 8000 // mean square of the coefficients of a block that halves that
 )
 
-func newQuantizer(steps *[64]int) *quantizer {
-	q := &quantizer{}
+func newQuantizer(steps *[64]int) (q quantizer) {
 	for i, at := range zigzag {
 		q.factor[at] = float32(1 / (8 * aan[at/8] * aan[at%8] * float64(steps[i])))
 		q.weight[i] = float32(steps[i] * steps[i])
@@ -62,6 +61,14 @@ func newQuantizer(steps *[64]int) *quantizer {
 	}
 	q.bits[0] = 4
 	return q
+}
+
+// take moves the counts of another quantizer to this one.
+func (q *quantizer) take(other *quantizer) {
+	for symbol, n := range other.counts {
+		q.counts[symbol] += n
+	}
+	other.counts = [256]int{}
 }
 
 // adapt derives the bits of symbols from their counts.
@@ -77,8 +84,9 @@ func (q *quantizer) adapt() {
 
 // choose quantizes the output of fdct. It minimizes, over all choices of zero and
 // the two nearest values for each coefficient, the sum of the squared error and
-// the bits of a sequential scan. A progressive scan needs about the same.
-func (q *quantizer) choose(dct *[64]float32, out []int16) {
+// the bits of a sequential scan. A progressive scan needs about the same. A bit of the result is set
+// for each coefficient, except the first, that is not zero.
+func (q *quantizer) choose(dct *[64]float32, out []int16) (nonzero uint64) {
 	var v, zeros [64]float32 // magnitudes in steps; error of all zeros up to here
 	energy := float32(0)
 	out = out[:64]
@@ -89,28 +97,27 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) {
 		a := dct[k] * q.factor[k]
 		energy += a * a * q.weight[i]
 		out[i] = 0
-		if a < 0 {
-			a = -a
-		}
+		a = math.Float32frombits(math.Float32bits(a) &^ (1 << 31))
 		v[i] = a
+		at[n&63] = uint8(i) // stays if n grows
 		if a >= 0.5 {
-			at[n] = uint8(i)
 			n++
 		}
 	}
 	out[0] = int16(math.Floor(float64(dct[0]*q.factor[0]) + 0.5))
 	if n == 0 {
 		q.counts[0]++
-		return
+		return 0
 	}
 	strict := strictness * masking / (masking + energy/63)
 	for i := 1; i < 64; i++ {
 		zeros[i] = zeros[i-1] + strict*v[i]*v[i]
 	}
 	// cost[i] is the least cost of a block up to its i-th possible value, which is not
-	// zero; from[i] the value before it.
-	var cost [65]float32
+	// zero; from[i] the value before it. low[i] is the least of cost[1] to cost[i].
+	var cost, low [65]float32
 	var from, value [65]int16
+	low[0] = math.MaxFloat32
 	end, last := zeros[63]+q.bits[0], 0
 	for i := 1; i <= n; i++ {
 		pos := int(at[i-1])
@@ -118,19 +125,15 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) {
 		best := float32(math.MaxFloat32)
 		for c := near; c >= max(1, near-1); c-- {
 			size := bits.Len(uint(c))
-			if size > 10 {
+			if size > 10 || c < near && size == bits.Len(uint(near)) { // as many bits as the nearer value
 				continue
 			}
 			d := v[pos] - float32(c)
 			own := strict * d * d
-			for j := i - 1; j >= 0; j-- {
-				before, start := float32(0), 0
-				if j > 0 {
-					before, start = cost[j], int(at[j-1])
-				}
+			try := func(j, start int, before float32) {
 				sum := before + zeros[pos-1] - zeros[start] + own
 				if sum >= best {
-					continue
+					return
 				}
 				run := pos - start - 1
 				for ; run > 15; run -= 16 {
@@ -140,8 +143,13 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) {
 					best, from[i], value[i] = sum, int16(j), int16(c)
 				}
 			}
+			// The more values are zeros, the greater the error.
+			for j := i - 1; j > 0 && low[j]+zeros[pos-1]-zeros[at[j-1]] < best; j-- {
+				try(j, int(at[j-1]), cost[j])
+			}
+			try(0, 0, 0)
 		}
-		cost[i] = best
+		cost[i], low[i] = best, min(low[i-1], best)
 		total := best + zeros[63] - zeros[pos]
 		if pos < 63 {
 			total += q.bits[0]
@@ -164,50 +172,86 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) {
 		if out[pos] = value[i]; dct[zigzag[pos]] < 0 {
 			out[pos] = -out[pos]
 		}
+		nonzero |= 1 << pos
 	}
+	return nonzero
 }
 
 // quantize fills in the coefficients of the components.
 func quantize(ctx context.Context, s raster.Samples, comps []*component, steps *[2][64]int) error {
-	qs := [2]*quantizer{newQuantizer(&steps[0]), newQuantizer(&steps[1])}
-	// A sample of the rows shows which symbols are frequent.
 	rows := comps[0].rows / comps[0].v
+	workers := make([]worker, min(rows, runtime.GOMAXPROCS(0)))
+	for i := range workers {
+		workers[i] = newWorker(s, comps, steps)
+	}
+	// each lets the workers fill in every n-th row of MCUs.
+	each := func(n int) {
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					y := n/2 + n*int(next.Add(1)-1)
+					if y >= rows {
+						return
+					}
+					workers[i].row(y)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	// A sample of the rows shows which symbols are frequent.
 	const sample = 4000 // blocks
 	every := max(1, comps[0].stride*comps[0].rows/sample)
 	for range 2 {
-		for y := every / 2; y < rows; y += every {
-			quantizeRow(s, comps, &qs, y)
-		}
-		qs[0].adapt()
-		qs[1].adapt()
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(rows, runtime.GOMAXPROCS(0)) {
-		own := [2]*quantizer{new(*qs[0]), new(*qs[1])} // their counts no longer matter
-		wg.Go(func() {
-			for y := int(next.Add(1)) - 1; y < rows && ctx.Err() == nil; y = int(next.Add(1)) - 1 {
-				quantizeRow(s, comps, &own, y)
+		each(every)
+		for table := range workers[0].quantizers {
+			first := &workers[0].quantizers[table]
+			for i := range workers[1:] {
+				first.take(&workers[i+1].quantizers[table])
 			}
-		})
+			first.adapt()
+			for i := range workers[1:] {
+				workers[i+1].quantizers[table] = *first
+			}
+		}
 	}
-	wg.Wait()
+	each(1)
 	return context.Cause(ctx)
 }
 
-// quantizeRow fills in one row of MCUs.
-func quantizeRow(s raster.Samples, comps []*component, qs *[2]*quantizer, row int) {
-	high := 8 * comps[0].v
-	var planes [3][]float32
-	for i := range comps {
-		planes[i] = make([]float32, comps[0].stride*8*high)
+// A worker fills in rows of MCUs, one after the other.
+type worker struct {
+	s          raster.Samples
+	comps      []*component
+	quantizers [2]quantizer // of luminance and colours
+	planes     [][]float32  // samples of a row of MCUs
+	half       []float32    // a plane of colours in half the width and height
+}
+
+func newWorker(s raster.Samples, comps []*component, steps *[2][64]int) worker {
+	w := worker{s: s, comps: comps, quantizers: [2]quantizer{newQuantizer(&steps[0]), newQuantizer(&steps[1])}}
+	size := comps[0].stride * 8 * comps[0].v * 8
+	for range comps {
+		w.planes = append(w.planes, make([]float32, size))
 	}
-	convert(s, row*high, comps[0].stride*8, high, planes[:len(comps)])
+	if len(comps) > 1 && comps[1].h < comps[0].h {
+		w.half = make([]float32, size/4)
+	}
+	return w
+}
+
+// row fills in a row of MCUs.
+func (w *worker) row(row int) {
+	high, wide := 8*w.comps[0].v, 8*w.comps[0].stride
+	convert(w.s, row*high, wide, high, w.planes)
 	var dct [64]float32
-	for i, c := range comps {
-		p, stride := planes[i], comps[0].stride*8
-		if c.h < comps[0].h {
-			p, stride = halve(p, stride, high), stride/2
+	for i, c := range w.comps {
+		p, stride := w.planes[i], wide
+		if c.h < w.comps[0].h {
+			halve(w.half, p, wide, high)
+			p, stride = w.half, wide/2
 		}
 		for y := range c.v {
 			for x := range c.stride {
@@ -215,7 +259,8 @@ func quantizeRow(s raster.Samples, comps []*component, qs *[2]*quantizer, row in
 					copy(dct[8*j:][:8], p[(8*y+j)*stride+8*x:][:8])
 				}
 				fdct(&dct)
-				qs[c.table].choose(&dct, c.block(x, row*c.v+y))
+				at := (row*c.v+y)*c.stride + x
+				c.nonzero[at] = w.quantizers[c.table].choose(&dct, c.block(at))
 			}
 		}
 	}
@@ -249,16 +294,14 @@ func convert(s raster.Samples, top, w, h int, planes [][]float32) {
 	}
 }
 
-// halve averages squares of 2 × 2 samples.
-func halve(p []float32, w, h int) []float32 {
-	out := make([]float32, w/2*h/2)
+// halve sets out to the averages of squares of 2 × 2 samples.
+func halve(out, p []float32, w, h int) {
 	for y := range h / 2 {
 		a, b, to := p[2*y*w:][:w], p[(2*y+1)*w:][:w], out[y*w/2:][:w/2]
 		for x := range to {
 			to[x] = (a[2*x] + a[2*x+1] + b[2*x] + b[2*x+1]) / 4
 		}
 	}
-	return out
 }
 
 // aan holds the factors by which the output of fdct differs from the transform of

@@ -66,7 +66,7 @@ func (s *scan) blocks() {
 		c := s.comps[0]
 		for y := range c.down {
 			for x := range c.across {
-				s.band(c.block(x, y))
+				s.band(c.block(y*c.stride+x), c.nonzero[y*c.stride+x])
 			}
 		}
 		s.flush()
@@ -75,7 +75,7 @@ func (s *scan) blocks() {
 	var last [3]int
 	dc := func(i, x, y int) {
 		c := s.comps[i]
-		v := int(c.block(x, y)[0])
+		v := int(c.block(y*c.stride + x)[0])
 		s.value(c.table, 0, v-last[i])
 		last[i] = v
 	}
@@ -102,22 +102,19 @@ func (s *scan) blocks() {
 }
 
 // band codes a block (T.81, G.1.2.2).
-func (s *scan) band(b []int16) {
-	run := 0
-	for i := s.from; i <= s.to; i++ {
-		v := b[i]
-		if v == 0 {
-			run++
-			continue
-		}
+func (s *scan) band(b []int16, nonzero uint64) {
+	last := s.from - 1
+	for left := nonzero & (2<<s.to - 1<<s.from); left != 0; left &= left - 1 {
+		i := bits.TrailingZeros64(left)
+		run := i - last - 1
 		s.flush()
 		for ; run > 15; run -= 16 {
 			s.symbol(0, 0xf0)
 		}
-		s.value(0, run<<4, int(v))
-		run = 0
+		s.value(0, run<<4, int(b[i]))
+		last = i
 	}
-	if run > 0 {
+	if last < s.to {
 		if s.endOfBand++; s.endOfBand == 0x7fff {
 			s.flush()
 		}

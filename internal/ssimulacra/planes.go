@@ -82,23 +82,39 @@ var linear = func() (t [256]float32) {
 }()
 
 // xyb converts linear sRGB to the planes X, Y and B of JPEG XL, shifted and scaled
-// to about 0 to 1 as the measure demands.
-func xyb(rgb [3][]float32) (out [3][]float32) {
+// to about 0 to 1 as the measure demands. It leaves out planes that do not count at
+// a size, or that are the same for all gray pictures.
+func xyb(rgb [3][]float32, size int) (out [3][]float32) {
 	const bias = 0.0037930732552754493
 	offset := float32(math.Cbrt(bias))
 	n := len(rgb[0])
+	gray := &rgb[0][0] == &rgb[1][0]
 	for i := range out {
-		out[i] = make([]float32, n)
+		if counts(i, size) && (i == 1 || !gray) {
+			out[i] = make([]float32, n)
+		}
 	}
-	xs, ys, bs := out[0][:n], out[1][:n], out[2][:n]
+	xs, ys, bs := out[0], out[1], out[2]
 	rs, gs, us := rgb[0][:n], rgb[1][:n], rgb[2][:n]
+	if xs == nil && bs == nil {
+		for i := range ys {
+			r, g, b := rs[i], gs[i], us[i]
+			l := cbrt(0.30*r+0.622*g+0.078*b+bias) - offset
+			m := cbrt(0.23*r+0.692*g+0.078*b+bias) - offset
+			ys[i] = (l+m)/2 + 0.01
+		}
+		return out
+	}
 	for i := range n {
 		r, g, b := rs[i], gs[i], us[i]
 		l := cbrt(0.30*r+0.622*g+0.078*b+bias) - offset
 		m := cbrt(0.23*r+0.692*g+0.078*b+bias) - offset
-		s := cbrt(0.24342268924547819*r+0.20476744424496821*g+0.55180986650955360*b+bias) - offset
 		y := (l + m) / 2
-		xs[i], ys[i], bs[i] = (l-m)/2*14+0.42, y+0.01, s-y+0.55
+		xs[i], ys[i] = (l-m)/2*14+0.42, y+0.01
+		if bs != nil {
+			s := cbrt(0.24342268924547819*r+0.20476744424496821*g+0.55180986650955360*b+bias) - offset
+			bs[i] = s - y + 0.55
+		}
 	}
 	return out
 }
@@ -184,41 +200,79 @@ func inside(n int) []float32 {
 	return out
 }
 
-// blur filters a plane with kernel in both directions. Samples outside are zero, as
-// in the author's program. If the plane is a part of a picture, they are left out:
-// otherwise, the edges of the parts would hide errors.
-func blur(out, in []float32, w, h int, part bool) {
+// A filter blurs some planes with kernel in both directions, row by row. Samples outside are zero, as in
+// the author's program. If the planes are a part of a picture, they are left out: otherwise, the edges of
+// the parts would hide errors.
+type filter struct {
+	w, h         int
+	zero, padded []float32
+	blurred      [][]float32              // a row of each plane
+	window       [2*reach + 1][][]float32 // the rows that a blurred row needs, by their number modulo their count
+	across, down []float32                // what compensates for samples outside a part; nil for a whole picture
+	rows         [2*reach + 1][]float32   // of one plane, from above to below
+}
+
+func newFilter(w, h, planes int, part bool) *filter {
+	f := &filter{w: w, h: h, zero: make([]float32, w), padded: make([]float32, w+2*reach), blurred: make([][]float32, planes)}
+	all := make([]float32, (len(f.window)+1)*planes*w)
+	row := func() (r []float32) {
+		r, all = all[:w:w], all[w:]
+		return r
+	}
+	for i := range f.blurred {
+		f.blurred[i] = row()
+	}
+	for i := range f.window {
+		f.window[i] = make([][]float32, planes)
+		for k := range f.window[i] {
+			f.window[i][k] = row()
+		}
+	}
 	if part {
-		defer func() {
-			across, down := inside(w), inside(h)
-			for y, f := range down {
-				for x := range w {
-					out[y*w+x] *= f * across[x]
+		f.across, f.down = inside(w), inside(h)
+	}
+	return f
+}
+
+// run calls use with the blurred rows from top to before bottom, one of each plane. It gets the rows of
+// the planes from fill. Both may use the rows until they return.
+func (f *filter) run(top, bottom int, fill, use func(y int, rows [][]float32)) {
+	size := len(f.window)
+	next := max(0, top-reach)
+	for y := top; y < bottom; y++ {
+		for ; next < min(f.h, y+reach+1); next++ {
+			fill(next, f.window[next%size])
+		}
+		for plane, out := range f.blurred {
+			for k := range f.rows {
+				f.rows[k] = f.zero
+				if at := y - reach + k; at >= 0 && at < f.h {
+					f.rows[k] = f.window[at%size][plane]
 				}
 			}
-		}()
+			f.blur(out)
+			if f.down != nil {
+				for x, a := range f.across {
+					out[x] *= a * f.down[y]
+				}
+			}
+		}
+		use(y, f.blurred)
 	}
+}
+
+// blur sets out to the blurred row of f.rows.
+func (f *filter) blur(out []float32) {
 	k0, k1, k2, k3, k4 := kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
-	zero := make([]float32, w)
-	padded := make([]float32, w+2*reach)
-	at := func(y int) []float32 {
-		if y < 0 || y >= h {
-			return zero
-		}
-		return in[y*w:][:w]
+	a0 := f.rows[reach]
+	a1, b1, a2, b2 := f.rows[3][:len(a0)], f.rows[5][:len(a0)], f.rows[2][:len(a0)], f.rows[6][:len(a0)]
+	a3, b3, a4, b4 := f.rows[1][:len(a0)], f.rows[7][:len(a0)], f.rows[0][:len(a0)], f.rows[8][:len(a0)]
+	row := f.padded[reach:][:len(a0)]
+	for x, v := range a0 {
+		row[x] = k0*v + k1*(a1[x]+b1[x]) + k2*(a2[x]+b2[x]) + k3*(a3[x]+b3[x]) + k4*(a4[x]+b4[x])
 	}
-	for y := range h {
-		a0 := at(y)
-		a1, b1, a2, b2 := at(y - 1)[:len(a0)], at(y + 1)[:len(a0)], at(y - 2)[:len(a0)], at(y + 2)[:len(a0)]
-		a3, b3, a4, b4 := at(y - 3)[:len(a0)], at(y + 3)[:len(a0)], at(y - 4)[:len(a0)], at(y + 4)[:len(a0)]
-		row := padded[reach:][:len(a0)]
-		for x, v := range a0 {
-			row[x] = k0*v + k1*(a1[x]+b1[x]) + k2*(a2[x]+b2[x]) + k3*(a3[x]+b3[x]) + k4*(a4[x]+b4[x])
-		}
-		to := out[y*w:][:w]
-		for x := range to {
-			p := (*[2*reach + 1]float32)(padded[x:])
-			to[x] = k0*p[4] + k1*(p[3]+p[5]) + k2*(p[2]+p[6]) + k3*(p[1]+p[7]) + k4*(p[0]+p[8])
-		}
+	for x := range out {
+		p := (*[2*reach + 1]float32)(f.padded[x:])
+		out[x] = k0*p[4] + k1*(p[3]+p[5]) + k2*(p[2]+p[6]) + k3*(p[1]+p[7]) + k4*(p[0]+p[8])
 	}
 }

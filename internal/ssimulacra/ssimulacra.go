@@ -20,7 +20,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,7 +33,7 @@ const (
 )
 
 // A Reference holds what the measure needs of an original, to rate several
-// copies of it. It needs about 50 bytes for each pixel.
+// copies of it. It needs about 20 bytes for each pixel.
 type Reference struct {
 	crops []crop
 }
@@ -45,7 +45,8 @@ type crop struct {
 }
 
 // A scale holds the planes X, Y and B of a picture at one size: the samples,
-// their local mean, and the local mean of their squares.
+// their local mean, and the local mean of their squares. Planes that do not count
+// at that size are nil.
 type scale struct {
 	width, height         int
 	samples, mean, square [3][]float32
@@ -66,15 +67,26 @@ func NewReference(crops ...raster.Samples) (*Reference, error) {
 	err := each(len(crops), func(i int) error {
 		s, c := crops[i], &r.crops[i]
 		c.width, c.height = s.Width, s.Height
-		return resize(s, func(_, w, h int, rgb [3][]float32) {
-			at := scale{width: w, height: h, samples: xyb(rgb)}
-			planes(part, func(i int) {
-				plane, product := at.samples[i], make([]float32, w*h)
-				at.mean[i], at.square[i] = make([]float32, w*h), make([]float32, w*h)
-				blur(at.mean[i], plane, w, h, part)
-				multiply(product, plane, plane)
-				blur(at.square[i], product, w, h, part)
-			})
+		return resize(s, func(size, w, h int, rgb [3][]float32) {
+			at := scale{width: w, height: h, samples: xyb(rgb, size)}
+			for i, plane := range at.samples {
+				if plane == nil {
+					continue
+				}
+				mean, square := make([]float32, w*h), make([]float32, w*h)
+				at.mean[i], at.square[i] = mean, square
+				bands(h, part, func(_, top, bottom int) {
+					f := newFilter(w, h, 2, part)
+					f.run(top, bottom, func(y int, rows [][]float32) {
+						in := plane[y*w:][:w]
+						copy(rows[0], in)
+						multiply(rows[1], in, in)
+					}, func(y int, rows [][]float32) {
+						copy(mean[y*w:], rows[0])
+						copy(square[y*w:], rows[1])
+					})
+				})
+			}
 			c.scales = append(c.scales, at)
 		})
 	})
@@ -97,7 +109,7 @@ func (r *Reference) Score(crops ...raster.Samples) (float64, error) {
 			return fmt.Errorf("ssimulacra: %d × %d pixels, want %d × %d", s.Width, s.Height, c.width, c.height)
 		}
 		return resize(s, func(i, w, h int, rgb [3][]float32) {
-			parts[n][i].compare(&c.scales[i], xyb(rgb), len(crops) > 1)
+			parts[n][i].compare(&c.scales[i], xyb(rgb, i), len(crops) > 1)
 		})
 	})
 	if err != nil {
@@ -144,58 +156,99 @@ func (s *sums) add(o *sums) {
 func (s *sums) compare(a *scale, copied [3][]float32, part bool) {
 	w, h := a.width, a.height
 	s.pixels = w * h
-	planes(part, func(i int) {
-		plane := copied[i]
-		mean, square, cross, product := make([]float32, w*h), make([]float32, w*h), make([]float32, w*h), make([]float32, w*h)
-		blur(mean, plane, w, h, part)
-		multiply(product, plane, plane)
-		blur(square, product, w, h, part)
-		multiply(product, plane, a.samples[i])
-		blur(cross, product, w, h, part)
-
-		var first, fourth [3]float64
-		x1, m1, s1 := a.samples[i][:w*h], a.mean[i][:w*h], a.square[i][:w*h]
-		x2, m2, s2, s12 := plane[:w*h], mean[:w*h], square[:w*h], cross[:w*h]
-		for k := range x1 {
-			const c2 = 0.0009
-			u, v := m1[k], m2[k]
-			// The usual similarity without the denominator of its first factor: the
-			// samples are perceptually uniform.
-			num := (1 - (u-v)*(u-v)) * (2*(s12[k]-u*v) + c2)
-			if d := 1 - num/((s1[k]-u*u)+(s2[k]-v*v)+c2); d > 0 {
-				first[0] += float64(d)
-				d *= d
-				fourth[0] += float64(d * d)
-			}
-			// Edges are distances from the local mean. One that only the copy has is
-			// ringing, blocks or bands; one that it lacks is blur.
-			e, f := 1+abs(x1[k]-u), 1+abs(x2[k]-v)
-			if d := f/e - 1; d > 0 {
-				first[1] += float64(d)
-				d *= d
-				fourth[1] += float64(d * d)
-			} else {
-				first[2] -= float64(d)
-				d *= d
-				fourth[2] += float64(d * d)
-			}
+	for i, plane := range copied {
+		if plane == nil {
+			continue
 		}
-		s.sum[i] = [2][3]float64{first, fourth}
-	})
-}
-
-// planes calls f for each plane: at the same time, except for one of several crops, which are compared
-// at the same time themselves.
-func planes(part bool, f func(plane int)) {
-	var wg sync.WaitGroup
-	for i := range 3 {
-		if part {
-			f(i)
-		} else {
-			wg.Go(func() { f(i) })
+		parts := make([][2][3]float64, (h+band-1)/band)
+		bands(h, part, func(n, top, bottom int) {
+			f, total := newFilter(w, h, 3, part), &parts[n]
+			f.run(top, bottom, func(y int, rows [][]float32) {
+				original, in := a.samples[i][y*w:][:w], plane[y*w:][:w]
+				copy(rows[0], in)
+				multiply(rows[1], in, in)
+				multiply(rows[2], in, original)
+			}, func(y int, rows [][]float32) {
+				at := y * w
+				addErrors(total, a.samples[i][at:][:w], a.mean[i][at:][:w], a.square[i][at:][:w], plane[at:][:w], rows[0], rows[1], rows[2])
+			})
+		})
+		for _, p := range parts { // in order: the sum does not depend on which was finished first
+			for power := range p {
+				for kind, v := range p[power] {
+					s.sum[i][power][kind] += v
+				}
+			}
 		}
 	}
-	wg.Wait()
+}
+
+// addErrors adds the errors of a row: of the samples of the original and of the copy, their local means, the
+// local means of their squares, and the local mean of their products.
+func addErrors(total *[2][3]float64, x1, m1, s1, x2, m2, s2, s12 []float32) {
+	var similar, similar4 float64
+	// Sums of d and of its magnitude give those of gained and lost edges, without a branch that no
+	// processor can predict.
+	var edges, edges4, magnitude, magnitude4 float64
+	m1, s1, x2, m2, s2, s12 = m1[:len(x1)], s1[:len(x1)], x2[:len(x1)], m2[:len(x1)], s2[:len(x1)], s12[:len(x1)]
+	for k := range x1 {
+		const c2 = 0.0009
+		u, v := m1[k], m2[k]
+		// The usual similarity without the denominator of its first factor: the
+		// samples are perceptually uniform.
+		num := (1 - (u-v)*(u-v)) * (2*(s12[k]-u*v) + c2)
+		d := 1 - num/((s1[k]-u*u)+(s2[k]-v*v)+c2)
+		d = (d + abs(d)) / 2
+		similar += float64(d)
+		d *= d
+		similar4 += float64(d * d)
+
+		// Edges are distances from the local mean. One that only the copy has is
+		// ringing, blocks or bands; one that it lacks is blur.
+		e := (1+abs(x2[k]-v))/(1+abs(x1[k]-u)) - 1
+		m := abs(e)
+		edges += float64(e)
+		magnitude += float64(m)
+		e3 := e * e * e
+		edges4 += float64(e3 * m)
+		magnitude4 += float64(e3 * e)
+	}
+	total[0][0] += similar
+	total[0][1] += max(0, magnitude+edges) / 2
+	total[0][2] += max(0, magnitude-edges) / 2 // may be rounded below zero
+	total[1][0] += similar4
+	total[1][1] += max(0, magnitude4+edges4) / 2
+	total[1][2] += max(0, magnitude4-edges4) / 2
+}
+
+// band is the number of rows that are filtered together. It does not depend on the machine, so that the
+// order of sums and with it the score does not, either.
+const band = 64
+
+// bands calls f with the number, first row and end of each band of h rows: at the same time, except for one
+// of several crops, which are compared at the same time themselves.
+func bands(h int, part bool, f func(n, top, bottom int)) {
+	n := (h + band - 1) / band
+	one := func(i int) { f(i, i*band, min(h, (i+1)*band)) }
+	if part {
+		for i := range n {
+			one(i)
+		}
+		return
+	}
+	_ = each(n, func(i int) error { one(i); return nil })
+}
+
+// counts reports whether a plane has a weight at a size that matters. The sum of the others moves scores
+// by less than 0.02, and half of the time would be spent on them: four of five at full size.
+func counts(plane, size int) bool {
+	const negligible = 0.002
+	for _, power := range weights[plane][size] {
+		if slices.Max(power[:]) > negligible {
+			return true
+		}
+	}
+	return false
 }
 
 // each calls f for the numbers below n, as many at the same time as there are processors.
