@@ -4,6 +4,7 @@ package customstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -30,11 +31,8 @@ func (s Store) Put(ctx context.Context, key string, r io.Reader, size int64) err
 		return fs.ErrInvalid
 	}
 	data, err := io.ReadAll(fileops.ContextReader(ctx, io.LimitReader(r, size))) // the declared size may be wrong
-	if err == nil && int64(len(data)) < size {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return err
+	if int64(len(data)) < size {
+		return cmp.Or(err, io.ErrUnexpectedEOF)
 	}
 	_, err = s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO files VALUES (?, ?, ?)`, []byte(key), time.Now().UnixNano(), data)
 	return err
