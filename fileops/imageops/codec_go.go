@@ -205,6 +205,14 @@ func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, e
 	return n, nil
 }
 
+func (c goCodec) flat(ctx context.Context, src source) (raster.Samples, error) {
+	m, err := c.pixels(ctx, src, own)
+	if err != nil {
+		return raster.Samples{}, err
+	}
+	return imagefile.FromImage(m)
+}
+
 func (c goCodec) luma(ctx context.Context, src source, _ int, backdrop uint8) (*image.Gray, error) {
 	m, err := c.pixels(ctx, src, plan{to: format.PNG})
 	if err != nil {

@@ -732,6 +732,23 @@ func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image
 	return p.goImage(ctx)
 }
 
+func (c *vipsCodec) flat(ctx context.Context, src source) (raster.Samples, error) {
+	p, err := c.prepare(src, own)
+	if err != nil {
+		return raster.Samples{}, err
+	}
+	defer p.close()
+	if n := p.Bands(); n == 1 || n == 3 {
+		pix, err := p.bytes(ctx)
+		return raster.Samples{Width: p.Width(), Height: p.Height(), Components: n, Pix: pix}, err
+	}
+	m, err := p.goImage(ctx)
+	if err != nil {
+		return raster.Samples{}, err
+	}
+	return imagefile.FromImage(m)
+}
+
 // animation implements animator.
 func (c *vipsCodec) animation(ctx context.Context, src source, t plan) (imagefile.Animation, error) {
 	t.to = ""

@@ -213,6 +213,10 @@ type codec interface {
 	// without transparency.
 	pixels(ctx context.Context, src source, p plan) (image.Image, error)
 
+	// flat decodes an opaque picture to gray or RGB, 8 bits, upright, in its own
+	// colour space.
+	flat(ctx context.Context, src source) (raster.Samples, error)
+
 	// luma returns the luminance of the first page, or of all pages one below the
 	// other if pages is more than 1. The result is upright and on a gray backdrop.
 	// Drawings fill a box of drawn × drawn pixels.
@@ -227,6 +231,9 @@ type codec interface {
 	// unpack decodes a JPEG or JPEG 2000 stream without colour conversion.
 	unpack(ctx context.Context, src source, width, height int) (raster.Samples, error)
 }
+
+// own is the plan that keeps the colour space of a picture, in 8 bits.
+var own = plan{to: format.PNG, colours: 256}
 
 // A source is an encoded file and the format of its content.
 type source struct {

@@ -53,7 +53,7 @@ const (
 // newOriginal decodes the input. The parts of a large picture are tiles with as
 // much and as little detail as the whole.
 func (e *Engine) newOriginal(ctx context.Context, src source) (*original, error) {
-	whole, err := e.flat(ctx, src)
+	whole, err := e.codec.flat(ctx, src)
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +63,6 @@ func (e *Engine) newOriginal(ctx context.Context, src source) (*original, error)
 	}
 	s.ref, err = ssimulacra.NewReference(cut(whole, s.parts)...)
 	return s, err
-}
-
-// flat decodes an opaque picture to gray or RGB, 8 bits, upright, in its own
-// colour space.
-func (e *Engine) flat(ctx context.Context, src source) (raster.Samples, error) {
-	m, err := e.codec.pixels(ctx, src, plan{to: format.PNG, colours: 256})
-	if err != nil {
-		return raster.Samples{}, err
-	}
-	return imagefile.FromImage(m)
 }
 
 // choose returns the parts of a large picture: tiles at equal distances in the order
@@ -163,7 +153,7 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 		if err != nil {
 			return err
 		}
-		m, err := c.flat(ctx, source{b, p.to})
+		m, err := c.codec.flat(ctx, source{b, p.to})
 		if err != nil {
 			return err
 		}
@@ -198,7 +188,7 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 		}
 		if !scored {
 			var err error
-			if m, err = c.flat(ctx, source{b, p.to}); err != nil {
+			if m, err = c.codec.flat(ctx, source{b, p.to}); err != nil {
 				return err
 			}
 		}

@@ -238,6 +238,12 @@ func (tab *Tab) Leave(selector string) {
 	tab.Wait(`window.leaving === undefined && document.readyState === "complete"`)
 }
 
+// Arrive waits until the page with a path is loaded. The browser has its path earlier than its content.
+func (tab *Tab) Arrive(path string) {
+	tab.t.Helper()
+	tab.Wait(fmt.Sprintf(`location.pathname === %q && document.readyState === "complete"`, path))
+}
+
 // Fill types a text into a field.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()

@@ -108,7 +108,7 @@ func TestMembers(t *testing.T) {
 	tab.Click("tr:has(option[value=member][selected]) details.ask summary")
 	tab.Leave("tr:has(option[value=member][selected]) form[action$='/remove'] button")
 	eve.Go(s.url + "/dashboard/usage")
-	eve.Wait(`location.pathname === "/dashboard/login"`)
+	eve.Arrive("/dashboard/login")
 	eve.NoProblems()
 	tab.NoProblems()
 }
@@ -180,7 +180,7 @@ func TestPasskeys(t *testing.T) {
 	shot(tab, "login-passkey")
 	tab.Eval(`document.querySelector("form[data-passkey] button").focus()`, nil)
 	tab.Do(chromedp.KeyEvent("\r"))
-	tab.Wait(`location.pathname === "/dashboard/usage"`)
+	tab.Arrive("/dashboard/usage")
 	settings()
 	if text := tab.Text("main"); !strings.Contains(text, "· passkey") {
 		t.Error("the settings do not show how the session was started")
@@ -200,7 +200,7 @@ func TestPasskeys(t *testing.T) {
 	}
 	tab.Accessible()
 	tab.Leave("form[data-passkey] button")
-	tab.Wait(`location.pathname === "/dashboard/"`)
+	tab.Arrive("/dashboard/")
 
 	// Without the passkey, the password is enough again.
 	settings()
@@ -223,6 +223,6 @@ func TestPasskeys(t *testing.T) {
 	tab.Fill("#name", name)
 	tab.Fill("#password", newPassword)
 	tab.Leave("form.form button")
-	tab.Wait(`location.pathname === "/dashboard/"`)
+	tab.Arrive("/dashboard/")
 	tab.NoProblems()
 }

@@ -64,7 +64,7 @@ func TestSignIn(t *testing.T) {
 	// A new user gets an account, and lands on the page that was asked for.
 	tab.Go(s.url + "/dashboard/usage")
 	signIn("bob")
-	tab.Wait(`location.pathname === "/dashboard/usage"`)
+	tab.Arrive("/dashboard/usage")
 	if name := tab.Text(".who-name b"); name != "bob" {
 		t.Errorf("the new account is %s", name)
 	}
@@ -83,16 +83,16 @@ func TestSignIn(t *testing.T) {
 
 	// The logout goes to the provider and back.
 	tab.Do(chromedp.Click("main form[action='/dashboard/logout'] button", chromedp.ByQuery))
-	tab.Wait(`location.pathname === "/dashboard/login" && document.querySelector("#name")`)
+	tab.Arrive("/dashboard/login")
 
 	// A member of the administrators' group.
 	signIn("ada")
-	tab.Wait(`location.pathname === "/dashboard/"`)
+	tab.Arrive("/dashboard/")
 	if n := count(tab, "a[href='/dashboard/accounts']"); n != 1 {
 		t.Error("an administrator does not see accounts")
 	}
 	tab.Do(chromedp.Click(".side form[action='/dashboard/logout'] button", chromedp.ByQuery))
-	tab.Wait(`location.pathname === "/dashboard/login" && document.querySelector("#name")`)
+	tab.Arrive("/dashboard/login")
 
 	// The first administrator connects an account with a password, and uses it.
 	m := passwordLine.FindStringSubmatch(s.banner)
