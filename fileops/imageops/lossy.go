@@ -46,8 +46,8 @@ type original struct {
 
 const (
 	tile     = 192 // pixels of each side of a part
-	tiles    = 16  // the most parts
-	allTiles = tile * tile * tiles * 3 / 2
+	tiles    = 12  // the most parts
+	allTiles = tile * tile * tiles * 2
 )
 
 // newOriginal decodes the input. The parts of a large picture are tiles with as
@@ -210,15 +210,20 @@ func (c *compression) acceptable(m raster.Samples, scored bool) (bool, error) {
 	if m.Width != c.original.whole.Width || m.Height != c.original.whole.Height {
 		return false, nil
 	}
-	if !scored {
-		if got, err := c.original.ref.Score(cut(m, c.original.parts)...); err != nil || got < leastScore[c.level] {
-			return false, err
+	alike := make(chan bool)
+	go func() {
+		if c.original.luma == nil {
+			c.original.luma = gray(c.original.whole)
 		}
+		alike <- imagefile.Similarity(c.original.luma, gray(m)) >= leastAlike
+	}()
+	good, err := scored, error(nil)
+	if !scored {
+		var got float64
+		got, err = c.original.ref.Score(cut(m, c.original.parts)...)
+		good = err == nil && got >= leastScore[c.level]
 	}
-	if c.original.luma == nil {
-		c.original.luma = gray(c.original.whole)
-	}
-	return imagefile.Similarity(c.original.luma, gray(m)) >= leastAlike, nil
+	return <-alike && good, err
 }
 
 // gray returns the luminance of gray or RGB samples.

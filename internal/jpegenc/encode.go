@@ -10,6 +10,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -63,11 +66,22 @@ func Encode(ctx context.Context, s raster.Samples, o Options) ([]byte, error) {
 		return nil, err
 	}
 	out := header(s, o, comps, &steps)
-	for _, scan := range script(comps) {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		out = scan.write(out)
+	scans := script(comps)
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, scan := range scans {
+		g.Go(func() error {
+			if ctx.Err() == nil {
+				scan.write()
+			}
+			return context.Cause(ctx)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for _, scan := range scans {
+		out = append(out, scan.out...)
 	}
 	return append(out, 0xff, 0xd9), nil
 }

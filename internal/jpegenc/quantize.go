@@ -201,11 +201,9 @@ func quantize(ctx context.Context, s raster.Samples, comps []*component, steps *
 		}
 		wg.Wait()
 	}
-	// A sample of the rows shows which symbols are frequent.
-	const sample = 4000 // blocks
-	every := max(1, comps[0].stride*comps[0].rows/sample)
-	for range 2 {
-		each(every)
+	// Samples of the rows show which symbols are frequent. Larger ones do not make smaller files.
+	for _, blocks := range []int{1000, 2000} {
+		each(max(1, comps[0].stride*comps[0].rows/blocks))
 		for table := range workers[0].quantizers {
 			first := &workers[0].quantizers[table]
 			for i := range workers[1:] {

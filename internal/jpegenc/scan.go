@@ -29,8 +29,8 @@ func script(comps []*component) []*scan {
 	return append(scans, &scan{comps: comps[:1], from: split + 1, to: 63})
 }
 
-// write appends the tables and data of a scan to a file.
-func (s *scan) write(out []byte) []byte {
+// write sets s.out to the tables and data of the scan.
+func (s *scan) write() {
 	s.counting = true
 	s.blocks()
 	s.counting = false
@@ -43,21 +43,19 @@ func (s *scan) write(out []byte) []byte {
 		if s.from > 0 {
 			class = 1
 		}
-		out = s.codes[i].set(out, &lengths, class<<4|byte(i))
+		s.out = s.codes[i].set(s.out, &lengths, class<<4|byte(i))
 	}
-	out = append(out, 0xff, 0xda, 0, byte(6+2*len(s.comps)), byte(len(s.comps)))
+	s.out = append(s.out, 0xff, 0xda, 0, byte(6+2*len(s.comps)), byte(len(s.comps)))
 	for _, c := range s.comps {
 		table := 0
 		if s.from == 0 {
 			table = c.table << 4
 		}
-		out = append(out, byte(c.id), byte(table))
+		s.out = append(s.out, byte(c.id), byte(table))
 	}
-	out = append(out, byte(s.from), byte(s.to), 0)
-	s.out = out
+	s.out = append(s.out, byte(s.from), byte(s.to), 0)
 	s.blocks()
 	s.emit(1<<7-1, 7) // pad with ones
-	return s.out
 }
 
 // blocks codes the blocks of a scan, or counts their symbols.
