@@ -7,10 +7,30 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
+// Memory for planes is reused for crops and copies, which have no time to wait for the garbage collector.
+// The zero value is ready to use. From a nil pointer, each plane has its own memory.
+type memory struct{ all, free []float32 }
+
+// plane returns n samples with any content.
+func (m *memory) plane(n int) []float32 {
+	if m == nil {
+		return make([]float32, n)
+	}
+	if len(m.free) < n {
+		m.all = make([]float32, max(n, 2*len(m.all)))
+		m.free = m.all
+	}
+	var p []float32
+	p, m.free = m.free[:n:n], m.free[n:]
+	return p
+}
+
+// reset lets plane return memory again that it has returned before.
+func (m *memory) reset() { m.free = m.all }
+
 // resize calls f with the planes of a picture in linear sRGB, 0 to 1, at each size
-// with at least 8 pixels in each direction. f may change the planes' content only
-// until it returns.
-func resize(s raster.Samples, f func(size, w, h int, rgb [3][]float32)) error {
+// with at least 8 pixels in each direction. f may use the planes until resize returns.
+func resize(s raster.Samples, m *memory, f func(size, w, h int, rgb [3][]float32)) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -23,7 +43,7 @@ func resize(s raster.Samples, f func(size, w, h int, rgb [3][]float32)) error {
 	}
 	var rgb [3][]float32
 	for c := range s.Components {
-		rgb[c] = make([]float32, w*h)
+		rgb[c] = m.plane(w * h)
 		for i := range rgb[c] {
 			rgb[c][i] = linear[s.Pix[i*s.Components+c]]
 		}
@@ -35,7 +55,7 @@ func resize(s raster.Samples, f func(size, w, h int, rgb [3][]float32)) error {
 		if size > 0 {
 			var nw, nh int
 			for c := range s.Components {
-				rgb[c], nw, nh = halve(rgb[c], w, h)
+				rgb[c], nw, nh = halve(rgb[c], w, h, m)
 			}
 			if s.Components == 1 {
 				rgb[1], rgb[2] = rgb[0], rgb[0]
@@ -51,9 +71,9 @@ func resize(s raster.Samples, f func(size, w, h int, rgb [3][]float32)) error {
 }
 
 // halve returns a plane of half the width and height, rounded up.
-func halve(p []float32, w, h int) (out []float32, nw, nh int) {
+func halve(p []float32, w, h int, m *memory) (out []float32, nw, nh int) {
 	nw, nh = (w+1)/2, (h+1)/2
-	out = make([]float32, nw*nh)
+	out = m.plane(nw * nh)
 	for y := range nh {
 		a, b := p[2*y*w:][:w], p[min(2*y+1, h-1)*w:][:w]
 		row := out[y*nw:][:nw]
@@ -84,14 +104,14 @@ var linear = func() (t [256]float32) {
 // xyb converts linear sRGB to the planes X, Y and B of JPEG XL, shifted and scaled
 // to about 0 to 1 as the measure demands. It leaves out planes that do not count at
 // a size, or that are the same for all gray pictures.
-func xyb(rgb [3][]float32, size int) (out [3][]float32) {
+func xyb(rgb [3][]float32, size int, m *memory) (out [3][]float32) {
 	const bias = 0.0037930732552754493
 	offset := float32(math.Cbrt(bias))
 	n := len(rgb[0])
 	gray := &rgb[0][0] == &rgb[1][0]
 	for i := range out {
 		if counts(i, size) && (i == 1 || !gray) {
-			out[i] = make([]float32, n)
+			out[i] = m.plane(n)
 		}
 	}
 	xs, ys, bs := out[0], out[1], out[2]

@@ -21,6 +21,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,7 +36,8 @@ const (
 // A Reference holds what the measure needs of an original, to rate several
 // copies of it. It needs about 20 bytes for each pixel.
 type Reference struct {
-	crops []crop
+	crops  []crop
+	memory sync.Pool // of *memory, for copies
 }
 
 // A crop is a part of an original, at each size.
@@ -67,8 +69,10 @@ func NewReference(crops ...raster.Samples) (*Reference, error) {
 	err := each(len(crops), func(i int) error {
 		s, c := crops[i], &r.crops[i]
 		c.width, c.height = s.Width, s.Height
-		return resize(s, func(size, w, h int, rgb [3][]float32) {
-			at := scale{width: w, height: h, samples: xyb(rgb, size)}
+		m := r.scratch()
+		defer r.memory.Put(m)
+		return resize(s, m, func(size, w, h int, rgb [3][]float32) {
+			at := scale{width: w, height: h, samples: xyb(rgb, size, nil)}
 			for i, plane := range at.samples {
 				if plane == nil {
 					continue
@@ -108,8 +112,10 @@ func (r *Reference) Score(crops ...raster.Samples) (float64, error) {
 		if s.Width != c.width || s.Height != c.height {
 			return fmt.Errorf("ssimulacra: %d × %d pixels, want %d × %d", s.Width, s.Height, c.width, c.height)
 		}
-		return resize(s, func(i, w, h int, rgb [3][]float32) {
-			parts[n][i].compare(&c.scales[i], xyb(rgb, i), len(crops) > 1)
+		m := r.scratch()
+		defer r.memory.Put(m)
+		return resize(s, m, func(i, w, h int, rgb [3][]float32) {
+			parts[n][i].compare(&c.scales[i], xyb(rgb, i, m), len(crops) > 1)
 		})
 	})
 	if err != nil {
@@ -122,6 +128,15 @@ func (r *Reference) Score(crops ...raster.Samples) (float64, error) {
 		}
 	}
 	return score(all[:]), nil
+}
+
+// scratch returns memory that has no other user.
+func (r *Reference) scratch() *memory {
+	if m, ok := r.memory.Get().(*memory); ok {
+		m.reset()
+		return m
+	}
+	return new(memory)
 }
 
 // Score rates a copy of an original: see [Reference.Score].
