@@ -111,14 +111,27 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 	})
 }
 
-// An openingAhead opens the PDF files among the inputs of a merge before they are needed, as many at the
-// same time as there are processors.
+// An openingAhead opens the PDF files among the inputs of a merge before they are needed: as many at the
+// same time as there are processors, and more small ones, because waking a goroutine takes as long as opening one.
 type openingAhead struct {
 	open    func(f *fileops.File) (*pdf.Document, error)
 	inputs  []*fileops.File
 	started int // how many inputs are opened, or need not be
 	waiting map[int]chan opened
+	bytes   int64 // the size of the files in waiting
 	running sync.WaitGroup
+}
+
+// What an openingAhead opens at most while it waits for one file.
+const (
+	aheadFiles = 32
+	aheadBytes = 4 << 20
+)
+
+// more reports whether another file may be opened.
+func (o *openingAhead) more() bool {
+	n := len(o.waiting)
+	return n < runtime.GOMAXPROCS(0) || n < aheadFiles && o.bytes < aheadBytes
 }
 
 type opened struct {
@@ -136,10 +149,11 @@ func (t Tools) openAhead(ctx context.Context, job *fileops.Job) *openingAhead {
 // take returns the document of input i, which must be larger than that of the call before. The caller
 // must close the document.
 func (o *openingAhead) take(i int) (*pdf.Document, error) {
-	for ; o.started < len(o.inputs) && (o.started <= i || len(o.waiting) < runtime.GOMAXPROCS(0)); o.started++ {
+	for ; o.started < len(o.inputs) && (o.started <= i || o.more()); o.started++ {
 		if f := o.inputs[o.started]; f.Format() == format.PDF {
 			c := make(chan opened, 1)
 			o.waiting[o.started] = c
+			o.bytes += f.Size()
 			o.running.Go(func() {
 				var r opened
 				defer func() {
@@ -152,6 +166,7 @@ func (o *openingAhead) take(i int) (*pdf.Document, error) {
 	}
 	r := <-o.waiting[i]
 	delete(o.waiting, i)
+	o.bytes -= o.inputs[i].Size()
 	if r.panicked != nil {
 		panic(r.panicked)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zlib"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
@@ -41,15 +42,20 @@ func (d *Document) Write(out io.Writer, classic bool, enc *Encryption) error {
 		version = "1.7"
 	}
 	w.printf("%%PDF-%s\n%%\xe2\xe3\xcf\xd3\n", version)
-	var packed []int
+	var separate, together []int
 	for _, nr := range order {
 		if _, ok := d.Objects[nr].(*types.StreamDict); ok || classic {
-			w.object(w.numbers[nr], d.Objects[nr])
+			separate = append(separate, nr)
 		} else {
-			packed = append(packed, nr)
+			together = append(together, nr)
 		}
 	}
-	w.objectStreams(packed)
+	packing := w.pack(together)
+	defer packing.close()
+	for _, nr := range separate {
+		w.object(w.numbers[nr], d.Objects[nr])
+	}
+	w.objectStreams(packing)
 	trailer := types.Dict{"Root": Ref(d.Root)}
 	if _, ok := w.numbers[d.Info]; ok {
 		trailer["Info"] = Ref(d.Info)
@@ -153,6 +159,9 @@ func identity(s *types.StreamDict) bool {
 	return len(s.FilterPipeline) > 0 && s.FilterPipeline[0].Name == "Crypt"
 }
 
+// small is the most bytes of a stream that are copied to the buffer: this is faster than a write of their own.
+const small = 64 << 10
+
 func (w *writer) stream(dict types.Dict, raw []byte, encrypt bool) {
 	if w.enc != nil && encrypt {
 		raw = w.enc.seal(raw)
@@ -161,62 +170,97 @@ func (w *writer) stream(dict types.Dict, raw []byte, encrypt bool) {
 	dict["Length"] = types.Integer(len(raw))
 	w.buf = w.serialize(w.buf, dict, w.enc)
 	w.printf("stream\n")
-	w.flush()
-	for part := range slices.Chunk(raw, 1<<20) {
-		w.write(part)
-		w.doc.used(len(part))
+	if len(raw) <= small {
+		w.buf = append(w.buf, raw...)
+		w.doc.used(len(raw))
+	} else {
+		w.flush()
+		for part := range slices.Chunk(raw, 1<<20) {
+			w.write(part)
+			w.doc.used(len(part))
+		}
 	}
 	w.printf("\nendstream\nendobj\n")
 }
 
-// objectStreams writes objects in streams. As many streams as there are processors are compressed
-// at the same time.
-func (w *writer) objectStreams(objects []int) {
-	group := runtime.GOMAXPROCS(0)
-	streams := make([]*objectStream, 0, group)
-	for parts := range slices.Chunk(slices.Collect(slices.Chunk(objects, objectsPerStream)), group) {
-		streams = streams[:0]
-		var others sync.WaitGroup
-		for i, part := range parts {
-			s := &objectStream{nr: w.next(), objects: part}
-			streams = append(streams, s)
-			if i > 0 {
-				others.Go(func() {
-					defer func() { s.panicked = recover() }() // it belongs to the goroutine of the run
-					s.pack(w)
-				})
+// A packing compresses the object streams of a file, as many at the same time as there are processors,
+// while other objects are written.
+type packing struct {
+	streams []*objectStream
+	slots   chan struct{} // one for each stream that is in memory
+	stopped chan struct{}
+	running sync.WaitGroup
+}
+
+// pack starts to compress objects in streams. The caller must close the packing, and not change the document
+// or the numbers before.
+func (w *writer) pack(objects []int) *packing {
+	workers := runtime.GOMAXPROCS(0)
+	p := &packing{slots: make(chan struct{}, 4*workers), stopped: make(chan struct{})}
+	for part := range slices.Chunk(objects, objectsPerStream) {
+		p.streams = append(p.streams, &objectStream{nr: w.next(), objects: part, packed: make(chan struct{})})
+	}
+	var next atomic.Int64
+	for range min(workers, len(p.streams)) {
+		p.running.Go(func() {
+			for {
+				select {
+				case <-p.stopped:
+					return
+				case p.slots <- struct{}{}:
+				}
+				// The first stream that is not in memory yet: the one that is needed first.
+				i := int(next.Add(1)) - 1
+				if i >= len(p.streams) {
+					return
+				}
+				p.streams[i].pack(w)
 			}
+		})
+	}
+	return p
+}
+
+func (p *packing) close() {
+	close(p.stopped)
+	p.running.Wait()
+}
+
+// objectStreams writes streams when they are packed, and frees their slots.
+func (w *writer) objectStreams(p *packing) {
+	for _, s := range p.streams {
+		<-s.packed
+		if s.panicked != nil {
+			panic(s.panicked)
 		}
-		streams[0].pack(w)
-		others.Wait()
-		for _, s := range streams {
-			if s.panicked != nil {
-				panic(s.panicked)
-			}
-			for i, o := range s.objects {
-				w.entries[w.numbers[o]] = entry{kind: 2, a: int64(s.nr), b: i}
-			}
-			w.begin(s.nr)
-			w.stream(types.Dict{
-				"Type": types.Name("ObjStm"), "N": types.Integer(len(s.objects)), "First": types.Integer(s.first),
-				"Filter": types.Name("FlateDecode"),
-			}, s.data, true)
+		for i, o := range s.objects {
+			w.entries[w.numbers[o]] = entry{kind: 2, a: int64(s.nr), b: i}
 		}
+		w.begin(s.nr)
+		w.stream(types.Dict{
+			"Type": types.Name("ObjStm"), "N": types.Integer(len(s.objects)), "First": types.Integer(s.first),
+			"Filter": types.Name("FlateDecode"),
+		}, s.data, true)
+		s.data = nil
+		<-p.slots
 	}
 }
 
 // An objectStream holds objects that are compressed together.
 type objectStream struct {
 	nr      int
-	objects []int // their numbers in the document
-	first   int   // offset of the first object in the inflated data
+	objects []int         // their numbers in the document
+	packed  chan struct{} // closed when the fields below are set
+	first   int           // offset of the first object in the inflated data
 	data    []byte
 
-	panicked any
+	panicked any // what pack panicked with; it belongs to the goroutine of the run
 }
 
 // pack sets first and data. It does not change w.
 func (s *objectStream) pack(w *writer) {
+	defer close(s.packed)
+	defer func() { s.panicked = recover() }()
 	var index, body []byte
 	for _, o := range s.objects {
 		index = append(strconv.AppendInt(index, int64(w.numbers[o]), 10), ' ')
