@@ -20,7 +20,7 @@ func TestPython(t *testing.T) {
 	dir := filepath.Join(workspace(t), "python")
 	systest.NoError(t, os.CopyFS(dir, os.DirFS("python")))
 	doc := save(t, dir, "/openapi-3.0.json")
-	current(t, dir, filepath.Join("python", "src", "filewright", "types.py"), run(t, dir, nil, "python3", "generate.py", "openapi.json"))
+	current(t, dir, filepath.Join("python", "src", "filewright", "types.py"), run(t, dir, nil, "/usr/bin/python3", "generate.py", "openapi.json"))
 	var b strings.Builder
 	b.WriteString("from filewright.types import Do\n\nDO: list[Do] = [\n")
 	for _, body := range requests(doc) {
@@ -32,7 +32,7 @@ func TestPython(t *testing.T) {
 	systest.NoError(t, os.WriteFile(filepath.Join(dir, "src", "actions.py"), []byte(b.String()), 0o600))
 	run(t, dir, nil, tool(t, "pyright"), "-p", ".")
 	env := []string{"PYTHONPATH=src", "BASE_URL=" + baseURL, "API_KEY=" + apiKey}
-	if out := run(t, dir, env, "python3", "-m", "unittest", "discover", "-s", "tests"); !strings.Contains(out, "Ran 7 tests") {
+	if out := run(t, dir, env, "/usr/bin/python3", "-m", "unittest", "discover", "-s", "tests"); !strings.Contains(out, "Ran 7 tests") {
 		t.Error(out)
 	}
 }

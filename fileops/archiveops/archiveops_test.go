@@ -84,7 +84,7 @@ func inspect(t testing.TB, f *fileops.File, more ...string) (comment string, ent
 		Comment string
 		Entries []listed
 	}
-	systest.NoError(t, json.Unmarshal([]byte(tool(t, "python3", append([]string{"-c", python, path}, more...)...)), &got))
+	systest.NoError(t, json.Unmarshal([]byte(tool(t, "/usr/bin/python3", append([]string{"-c", python, path}, more...)...)), &got))
 	return got.Comment, got.Entries
 }
 

@@ -20,7 +20,7 @@ func pythonRows(t *testing.T, text, delimiter string) (rows [][]string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.csv")
 	systest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	out, err := exec.Command("python3", "-c", `import csv, json, sys
+	out, err := exec.Command("/usr/bin/python3", "-c", `import csv, json, sys
 print(json.dumps(list(csv.reader(open(sys.argv[1], newline="", encoding="utf-8"), delimiter=sys.argv[2]))))`, path, delimiter).Output()
 	systest.NoError(t, err)
 	systest.NoError(t, json.Unmarshal(out, &rows))

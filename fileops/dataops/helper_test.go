@@ -35,7 +35,7 @@ func python(t *testing.T, program string, in, out any) {
 	t.Helper()
 	b, err := json.Marshal(in)
 	systest.NoError(t, err)
-	tool(t, b, out, "python3", "-c", "import sys, json, csv, io\nd = json.load(sys.stdin)\n"+program)
+	tool(t, b, out, "/usr/bin/python3", "-c", "import sys, json, csv, io\nd = json.load(sys.stdin)\n"+program)
 }
 
 func tool(t *testing.T, in []byte, out any, name string, args ...string) {

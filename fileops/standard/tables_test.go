@@ -46,7 +46,7 @@ func TestTablesOfPage(t *testing.T) {
 		b, _ := f.Bytes()
 		path := filepath.Join(t.TempDir(), "x.xlsx")
 		systest.NoError(t, os.WriteFile(path, b, 0o600))
-		out, err := exec.Command("python3", "-c", sheetsOf, path).Output()
+		out, err := exec.Command("/usr/bin/python3", "-c", sheetsOf, path).Output()
 		systest.NoError(t, err)
 		systest.NoError(t, json.Unmarshal(out, &got))
 		return got

@@ -437,7 +437,7 @@ func TestZipWithPassword(t *testing.T) {
 func TestDataAndArchives(t *testing.T) {
 	t.Parallel()
 	got := shared.one(t, "convert", map[string]any{"convert_to": "json"}, file{"table.csv", []byte("name,count\nÄpfel,3\n")})
-	if out := tool(t, "python3", "-c", "import json,sys; print(json.load(open(sys.argv[1])))", got.save(t)); strings.TrimSpace(out) != "[{'name': 'Äpfel', 'count': '3'}]" {
+	if out := tool(t, "/usr/bin/python3", "-c", "import json,sys; print(json.load(open(sys.argv[1])))", got.save(t)); strings.TrimSpace(out) != "[{'name': 'Äpfel', 'count': '3'}]" {
 		t.Errorf("json: %s", out)
 	}
 	if got := shared.one(t, "convert", map[string]any{"convert_to": "csv"}, file{"table.json", got.b}); !strings.Contains(string(got.b), "Äpfel,3") {

@@ -199,7 +199,7 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	if left, _ := os.ReadDir(filepath.Join(dir, "scratch")); len(left) != 0 {
 		t.Errorf("scratch left behind: %v", left)
 	}
-	if out := tool(t, "python3", "-c", "import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute('pragma integrity_check').fetchone()[0])", filepath.Join(dir, "filewright.db")); strings.TrimSpace(out) != "ok" {
+	if out := tool(t, "/usr/bin/python3", "-c", "import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute('pragma integrity_check').fetchone()[0])", filepath.Join(dir, "filewright.db")); strings.TrimSpace(out) != "ok" {
 		t.Errorf("database: %s", out)
 	}
 	t.Logf("%d kills, %d uploads, %d operations", kills, len(files), len(tasks))

@@ -58,7 +58,7 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 	}),
 	format.SRT: one(judgeSubtitles), format.VTT: one(judgeSubtitles), format.ASS: one(judgeSubtitles),
 	format.EML: one(func(t *testing.T, p string, c content) {
-		hasText(t, tool(t, "python3", "-c", "import email, email.policy, sys; m = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default); print(m['subject']); print(m.get_body(('html',)).get_content())", p), c)
+		hasText(t, tool(t, "/usr/bin/python3", "-c", "import email, email.policy, sys; m = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default); print(m['subject']); print(m.get_body(('html',)).get_content())", p), c)
 	}),
 	format.XLSB: one(func(t *testing.T, p string, c content) {
 		hasUnits(t, unzipped(t, p, "xl/worksheets/sheet1.bin"), content{words: slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "1.5" })})

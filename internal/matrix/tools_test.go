@@ -32,7 +32,7 @@ type python struct {
 }
 
 func startPython() (*python, error) {
-	p := &python{cmd: exec.Command("python3", "testdata/judge.py")}
+	p := &python{cmd: exec.Command("/usr/bin/python3", "testdata/judge.py")}
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

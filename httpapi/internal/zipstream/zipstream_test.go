@@ -96,7 +96,7 @@ func TestArchive(t *testing.T) {
 	// Other programs agree.
 	path := filepath.Join(t.TempDir(), "a.zip")
 	systest.NoError(t, os.WriteFile(path, all, 0o600))
-	for _, cmd := range [][]string{{"unzip", "-tq", path}, {"7z", "t", path}, {"python3", "-m", "zipfile", "-t", path}, {"bsdtar", "-tf", path}} {
+	for _, cmd := range [][]string{{"unzip", "-tq", path}, {"7z", "t", path}, {"/usr/bin/python3", "-m", "zipfile", "-t", path}, {"bsdtar", "-tf", path}} {
 		if _, err := exec.LookPath(cmd[0]); err != nil {
 			continue // this test needs no other program
 		}
