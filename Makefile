@@ -41,7 +41,8 @@ ENGINES := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/
 TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|Stop|Together'
 # The race detector makes the SQLite of modernc.org, which is C translated to Go, and the hashing of
 # passwords many times slower. Their own memory accesses are not checked; those of this module are.
-RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=golang.org/x/crypto/argon2=-race=false
+# chromedp 0.14 writes the attributes of elements while its SendKeys reads them.
+RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=golang.org/x/crypto/argon2=-race=false -gcflags=github.com/chromedp/chromedp=-race=false
 # The packages whose tests take longest start first: otherwise one of them would run alone at the end.
 LONGEST := ./internal/e2e ./fileops/mediaops ./fileops/officeops ./internal/kills
 # Tests wait for programs, servers and leases, so that one package for each core leaves a core idle at times.
