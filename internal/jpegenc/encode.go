@@ -10,9 +10,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"runtime"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -67,17 +65,16 @@ func Encode(ctx context.Context, s raster.Samples, o Options) ([]byte, error) {
 	}
 	out := header(s, o, comps, &steps)
 	scans := script(comps)
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
 	for _, scan := range scans {
-		g.Go(func() error {
+		wg.Go(func() {
 			if ctx.Err() == nil {
 				scan.write()
 			}
-			return context.Cause(ctx)
 		})
 	}
-	if err := g.Wait(); err != nil {
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	for _, scan := range scans {

@@ -20,8 +20,8 @@ func (m *memory) plane(n int) []float32 {
 		m.all = make([]float32, max(n, 2*len(m.all)))
 		m.free = m.all
 	}
-	var p []float32
-	p, m.free = m.free[:n:n], m.free[n:]
+	p := m.free[:n:n]
+	m.free = m.free[n:]
 	return p
 }
 
@@ -116,21 +116,15 @@ func xyb(rgb [3][]float32, size int, m *memory) (out [3][]float32) {
 	}
 	xs, ys, bs := out[0], out[1], out[2]
 	rs, gs, us := rgb[0][:n], rgb[1][:n], rgb[2][:n]
-	if xs == nil && bs == nil {
-		for i := range ys {
-			r, g, b := rs[i], gs[i], us[i]
-			l := cbrt(0.30*r+0.622*g+0.078*b+bias) - offset
-			m := cbrt(0.23*r+0.692*g+0.078*b+bias) - offset
-			ys[i] = (l+m)/2 + 0.01
-		}
-		return out
-	}
-	for i := range n {
+	for i := range ys { // Y counts wherever another plane does
 		r, g, b := rs[i], gs[i], us[i]
 		l := cbrt(0.30*r+0.622*g+0.078*b+bias) - offset
 		m := cbrt(0.23*r+0.692*g+0.078*b+bias) - offset
 		y := (l + m) / 2
-		xs[i], ys[i] = (l-m)/2*14+0.42, y+0.01
+		ys[i] = y + 0.01
+		if xs != nil {
+			xs[i] = (l-m)/2*14 + 0.42
+		}
 		if bs != nil {
 			s := cbrt(0.24342268924547819*r+0.20476744424496821*g+0.55180986650955360*b+bias) - offset
 			bs[i] = s - y + 0.55

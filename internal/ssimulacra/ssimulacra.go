@@ -175,9 +175,9 @@ func (s *sums) compare(a *scale, copied [3][]float32, part bool) {
 		if plane == nil {
 			continue
 		}
-		parts := make([][2][3]float64, (h+band-1)/band)
+		parts := make([]sums, (h+band-1)/band)
 		bands(h, part, func(n, top, bottom int) {
-			f, total := newFilter(w, h, 3, part), &parts[n]
+			f, total := newFilter(w, h, 3, part), &parts[n].sum[i]
 			f.run(top, bottom, func(y int, rows [][]float32) {
 				original, in := a.samples[i][y*w:][:w], plane[y*w:][:w]
 				copy(rows[0], in)
@@ -188,12 +188,8 @@ func (s *sums) compare(a *scale, copied [3][]float32, part bool) {
 				addErrors(total, a.samples[i][at:][:w], a.mean[i][at:][:w], a.square[i][at:][:w], plane[at:][:w], rows[0], rows[1], rows[2])
 			})
 		})
-		for _, p := range parts { // in order: the sum does not depend on which was finished first
-			for power := range p {
-				for kind, v := range p[power] {
-					s.sum[i][power][kind] += v
-				}
-			}
+		for n := range parts { // in order: the sum does not depend on which was finished first
+			s.add(&parts[n])
 		}
 	}
 }
@@ -254,8 +250,8 @@ func bands(h int, part bool, f func(n, top, bottom int)) {
 	_ = each(n, func(i int) error { one(i); return nil })
 }
 
-// counts reports whether a plane has a weight at a size that matters. The sum of the others moves scores
-// by less than 0.02, and half of the time would be spent on them: four of five at full size.
+// counts reports whether a plane has a weight at a size that matters. The others move scores by less than
+// 0.02, and would take more than half of the time: two of the three planes at full size are among them.
 func counts(plane, size int) bool {
 	const negligible = 0.002
 	for _, power := range weights[plane][size] {

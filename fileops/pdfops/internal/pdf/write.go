@@ -137,6 +137,19 @@ func (w *writer) write(b []byte) {
 	w.off += int64(len(b))
 }
 
+// small is the most bytes that are copied to the buffer: this is faster than a write of their own.
+const small = 64 << 10
+
+// put writes b to the file after the buffer, or adds it to the buffer.
+func (w *writer) put(b []byte) {
+	if len(b) <= small {
+		w.buf = append(w.buf, b...)
+		return
+	}
+	w.flush()
+	w.write(b)
+}
+
 func (w *writer) begin(nr int) {
 	w.entries[nr] = entry{kind: 1, a: w.off + int64(len(w.buf))}
 	w.printf("%d 0 obj\n", nr)
@@ -159,9 +172,6 @@ func identity(s *types.StreamDict) bool {
 	return len(s.FilterPipeline) > 0 && s.FilterPipeline[0].Name == "Crypt"
 }
 
-// small is the most bytes of a stream that are copied to the buffer: this is faster than a write of their own.
-const small = 64 << 10
-
 func (w *writer) stream(dict types.Dict, raw []byte, encrypt bool) {
 	if w.enc != nil && encrypt {
 		raw = w.enc.seal(raw)
@@ -170,15 +180,9 @@ func (w *writer) stream(dict types.Dict, raw []byte, encrypt bool) {
 	dict["Length"] = types.Integer(len(raw))
 	w.buf = w.serialize(w.buf, dict, w.enc)
 	w.printf("stream\n")
-	if len(raw) <= small {
-		w.buf = append(w.buf, raw...)
-		w.doc.used(len(raw))
-	} else {
-		w.flush()
-		for part := range slices.Chunk(raw, 1<<20) {
-			w.write(part)
-			w.doc.used(len(part))
-		}
+	for part := range slices.Chunk(raw, 1<<20) {
+		w.put(part)
+		w.doc.used(len(part))
 	}
 	w.printf("\nendstream\nendobj\n")
 }
