@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -37,52 +38,56 @@ var (
 // address.
 const docsBase = "http://localhost:8080"
 
-// openAPI is the API description in its forms. They are rendered once for each catalogue.
+// openAPI is the API description in its forms. A form is made when it is asked for first: most
+// processes need one or none, and each takes as long as the rest of a start.
 type openAPI struct {
-	json, yaml, docs []byte
-	json30           []byte // OpenAPI 3.0
-	policy           string // Content-Security-Policy header of docs
+	json, json30, yaml, docs func() ([]byte, error) // json30 is OpenAPI 3.0
 }
 
-// describeAPI adds the registered actions, their parameters, the response envelope and the
-// extensions to the document.
-func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extension) (openAPI, error) {
-	d, err := extendedDocument(extensions)
-	if err != nil {
-		return openAPI{}, err
+// describeAPI returns the description of the registered actions with their parameters, the response
+// envelope and the extensions.
+func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extension) openAPI {
+	describe := func() (document, error) {
+		d, err := extendedDocument(extensions)
+		if err != nil {
+			return document{}, err
+		}
+		d.addErrors()
+		d.addActions(reg)
+		d.addEnvelope(envelope)
+		d.addRequestID()
+		d.addRateLimits()
+		return d, nil
 	}
-	d.addErrors()
-	d.addActions(reg)
-	d.addEnvelope(envelope)
-	d.addRequestID()
-	d.addRateLimits()
-
-	var o openAPI
-	docs, err := d.page(reg)
-	if err != nil {
-		return openAPI{}, fmt.Errorf("docs: %w", err)
+	form := func(render func(document) ([]byte, error)) func() ([]byte, error) {
+		return sync.OnceValues(func() ([]byte, error) {
+			d, err := describe()
+			if err != nil {
+				return nil, err
+			}
+			return render(d)
+		})
 	}
-	o.docs = docs
-	remove(d.root, "x-actions")
-	d.shape()
-	if o.json, err = d.marshal(); err != nil {
-		return openAPI{}, err
+	return openAPI{
+		json: form(func(d document) ([]byte, error) {
+			d.shape()
+			return d.marshal()
+		}),
+		json30: form(func(d document) ([]byte, error) {
+			d.shape()
+			d.downgrade()
+			return d.marshal()
+		}),
+		yaml: form(func(d document) ([]byte, error) {
+			d.shape()
+			var b bytes.Buffer
+			enc := yaml.NewEncoder(&b)
+			enc.SetIndent(2)
+			err := enc.Encode(d.root)
+			return b.Bytes(), err
+		}),
+		docs: form(func(d document) ([]byte, error) { return d.page(reg) }),
 	}
-	var y bytes.Buffer
-	enc := yaml.NewEncoder(&y)
-	enc.SetIndent(2)
-	if err := enc.Encode(d.root); err != nil {
-		return openAPI{}, err
-	}
-	o.yaml = y.Bytes()
-	d.downgrade()
-	if o.json30, err = d.marshal(); err != nil {
-		return openAPI{}, err
-	}
-	sum := sha256.Sum256([]byte(docsStyle))
-	o.policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-	return o, nil
 }
 
 // extendedDocument returns the document that is written by hand, with those of the extensions.
@@ -112,47 +117,52 @@ func (d document) marshal() ([]byte, error) {
 
 // OpenAPI returns the OpenAPI document of the actions that the service offers now, as JSON.
 func (s *Service) OpenAPI() []byte {
-	o, err := s.offered.Load().openAPI()
+	doc, err := s.offered.Load().openAPI.json()
 	if err != nil { // the parts that callers of New supply were checked there
 		s.cfg.Log.Error("cannot make the OpenAPI document", "err", err)
 	}
-	return bytes.Clone(o.json)
-}
-
-// withOpenAPI calls f with the document, or answers with an error if there is none.
-func (s *Service) withOpenAPI(w http.ResponseWriter, r *http.Request, f func(openAPI)) {
-	o, err := s.offered.Load().openAPI()
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	f(o)
+	return bytes.Clone(doc)
 }
 
 // openAPIJSON answers GET /openapi.json.
 func (s *Service) openAPIJSON(w http.ResponseWriter, r *http.Request) {
-	s.withOpenAPI(w, r, func(o openAPI) { serveText(w, r, "application/json", o.json) })
+	s.serveForm(w, r, "application/json", s.offered.Load().openAPI.json)
 }
 
 // openAPI30 answers GET /openapi-3.0.json.
 func (s *Service) openAPI30(w http.ResponseWriter, r *http.Request) {
-	s.withOpenAPI(w, r, func(o openAPI) { serveText(w, r, "application/json", o.json30) })
+	s.serveForm(w, r, "application/json", s.offered.Load().openAPI.json30)
 }
 
 // openAPIYAML answers GET /openapi.yaml.
 func (s *Service) openAPIYAML(w http.ResponseWriter, r *http.Request) {
-	s.withOpenAPI(w, r, func(o openAPI) { serveText(w, r, "application/yaml", o.yaml) })
+	s.serveForm(w, r, "application/yaml", s.offered.Load().openAPI.yaml)
+}
+
+// serveForm answers with a form of the document.
+func (s *Service) serveForm(w http.ResponseWriter, r *http.Request, contentType string, form func() ([]byte, error)) {
+	text, err := form()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	serveText(w, r, contentType, text)
 }
 
 // docs answers GET /docs and GET /docs/api.
 func (s *Service) docs(w http.ResponseWriter, r *http.Request) {
-	s.withOpenAPI(w, r, func(o openAPI) {
-		base := strings.TrimSuffix(s.baseURL(r).String(), "/")
-		page := bytes.ReplaceAll(o.docs, []byte("BASE="+docsBase), []byte("BASE="+template.HTMLEscapeString(base)))
-		w.Header().Set("Content-Security-Policy", o.policy)
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		serveText(w, r, "text/html; charset=utf-8", page)
-	})
+	page, err := s.offered.Load().openAPI.docs()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	base := strings.TrimSuffix(s.baseURL(r).String(), "/")
+	page = bytes.ReplaceAll(page, []byte("BASE="+docsBase), []byte("BASE="+template.HTMLEscapeString(base)))
+	style := sha256.Sum256([]byte(docsStyle))
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(style[:])+
+		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	serveText(w, r, "text/html; charset=utf-8", page)
 }
 
 // serveText answers with a text that changes only with the program. Clients may cache it but must

@@ -12,6 +12,7 @@ import (
 
 // shape prepares a complete document for publication.
 func (d document) shape() {
+	remove(d.root, "x-actions")
 	d.splitActions()
 	d.renameComponents()
 	eachSchema(d.root, isolateReference)
@@ -135,9 +136,8 @@ func camel(name string) string {
 // renameComponents gives all components different names, whatever their kinds are. Some generators
 // put all kinds into one namespace, without punctuation and case. The names of schemas win.
 func (d document) renameComponents() {
-	canonical := func(name string) string {
-		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
-	}
+	punctuation := strings.NewReplacer("-", "", "_", "", ".", "")
+	canonical := func(name string) string { return strings.ToLower(punctuation.Replace(name)) }
 	taken := make(map[string]bool)
 	eachNode(d.root, func(n *yaml.Node) {
 		if id := text(n, "operationId"); id != "" {

@@ -61,11 +61,18 @@ func sampleRegistry(t testing.TB) *fileops.Registry {
 // described returns the document, also as decoded JSON.
 func described(t testing.TB, envelope Envelope) (openAPI, map[string]any) {
 	t.Helper()
-	o, err := describeAPI(sampleRegistry(t), envelope, nil)
-	systest.NoError(t, err)
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(o.json))
+	o := describeAPI(sampleRegistry(t), envelope, nil)
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(form(t, o.json)))
 	systest.NoError(t, err)
 	return o, v.(map[string]any)
+}
+
+// form returns a form of the document.
+func form(t testing.TB, render func() ([]byte, error)) []byte {
+	t.Helper()
+	text, err := render()
+	systest.NoError(t, err)
+	return text
 }
 
 func sampleService(t testing.TB, cfg Config) *Service {
@@ -85,13 +92,16 @@ func dig(v any, path ...string) any {
 	return v
 }
 
+// escapeKey escapes a key in a JSON pointer.
+var escapeKey = strings.NewReplacer("~", "~0", "/", "~1")
+
 // walk calls f for every object in v with the JSON pointer to it.
 func walk(v any, at string, f func(at string, m map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
 		f(at, v)
 		for k, e := range v {
-			walk(e, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), f)
+			walk(e, at+"/"+escapeKey.Replace(k), f)
 		}
 	case []any:
 		for i, e := range v {
@@ -416,8 +426,8 @@ func TestOpenAPIForGenerators(t *testing.T) {
 	t.Parallel()
 	for _, envelope := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
 		o, _ := described(t, envelope)
-		for version, form := range map[string][]byte{"3.1.0": o.json, "3.0.3": o.json30} {
-			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(form))
+		for version, text := range map[string][]byte{"3.1.0": form(t, o.json), "3.0.3": form(t, o.json30)} {
+			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 			systest.NoError(t, err)
 			doc := v.(map[string]any)
 			if doc["openapi"] != version {
@@ -500,9 +510,8 @@ func TestOpenAPIWithoutActions(t *testing.T) {
 	t.Parallel()
 	reg, err := fileops.NewRegistry()
 	systest.NoError(t, err)
-	o, err := describeAPI(reg, EnvelopeDual, nil)
-	systest.NoError(t, err)
-	if _, err := apicheck.New(o.json); err != nil {
+	o := describeAPI(reg, EnvelopeDual, nil)
+	if _, err := apicheck.New(form(t, o.json)); err != nil {
 		t.Error(err)
 	}
 }
@@ -573,7 +582,7 @@ func TestOpenAPIEnvelopes(t *testing.T) {
 	linkless.FilesData[0].DownloadLink = ""
 	for _, envelope := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
 		o, _ := described(t, envelope)
-		check, err := apicheck.New(o.json)
+		check, err := apicheck.New(form(t, o.json))
 		systest.NoError(t, err)
 		for _, as := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
 			s := &Node{cfg: Config{Envelope: as}}
@@ -606,20 +615,20 @@ func TestOpenAPIForms(t *testing.T) {
 	t.Parallel()
 	o, _ := described(t, EnvelopeDual)
 	again, _ := described(t, EnvelopeDual)
-	if !bytes.Equal(o.json, again.json) || !bytes.Equal(o.yaml, again.yaml) || !bytes.Equal(o.docs, again.docs) {
+	if !bytes.Equal(form(t, o.json), form(t, again.json)) || !bytes.Equal(form(t, o.yaml), form(t, again.yaml)) || !bytes.Equal(form(t, o.docs), form(t, again.docs)) {
 		t.Error("the document is not the same every time")
 	}
 	var fromJSON, fromYAML any
-	systest.NoError(t, json.Unmarshal(o.json, &fromJSON))
-	systest.NoError(t, yaml.Unmarshal(o.yaml, &fromYAML))
+	systest.NoError(t, json.Unmarshal(form(t, o.json), &fromJSON))
+	systest.NoError(t, yaml.Unmarshal(form(t, o.yaml), &fromYAML))
 	a, _ := json.Marshal(fromJSON)
 	b, err := json.Marshal(fromYAML)
 	systest.NoError(t, err)
 	if !bytes.Equal(a, b) {
 		t.Error("the JSON and the YAML document differ")
 	}
-	for _, form := range [][]byte{o.json, o.yaml, o.docs} {
-		if bytes.Contains(form, []byte("\t\n")) || len(form) < 10000 {
+	for _, text := range [][]byte{form(t, o.json), form(t, o.yaml), form(t, o.docs)} {
+		if bytes.Contains(text, []byte("\t\n")) || len(text) < 10000 {
 			t.Error("a form is too short")
 		}
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"sync"
 	"sync/atomic"
 
 	"github.com/filewright/filewright/capability"
@@ -50,8 +49,10 @@ func New(cfg Config) (*Service, error) {
 	for _, extension := range cfg.Extensions {
 		s.extensions = append(s.extensions, extension(s))
 	}
-	if _, err := extendedDocument(s.extensions); err != nil {
-		return nil, err
+	if len(s.extensions) > 0 { // the document of this package is right, and parsing it takes a while
+		if _, err := extendedDocument(s.extensions); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.Offer(cfg.Actions, cfg.Engines); err != nil {
 		return nil, err
@@ -79,9 +80,7 @@ type catalogue struct {
 	empty   bool // no action is offered: no worker of the cluster has ever run
 	matrix  *capability.Matrix
 	formats formatsResponse
-	// openAPI makes the document when it is called first: many processes never need it, and it takes
-	// a third of the processor time of a start.
-	openAPI func() (openAPI, error)
+	openAPI openAPI
 }
 
 // Offer replaces the capabilities that clients see, initially Config.Actions and Config.Engines. It
@@ -94,7 +93,7 @@ func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	}
 	c := &catalogue{empty: len(actions) == 0, matrix: capability.New(reg, aliases)}
 	c.formats = describeFormats(c.matrix, engines)
-	c.openAPI = sync.OnceValues(func() (openAPI, error) { return describeAPI(reg, s.cfg.Envelope, s.extensions) })
+	c.openAPI = describeAPI(reg, s.cfg.Envelope, s.extensions)
 	s.offered.Store(c)
 	s.ShowEngines(engines)
 	return nil

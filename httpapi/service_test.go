@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,8 +115,19 @@ func (a *api) learn(t *testing.T) {
 	req, err := http.NewRequestWithContext(t.Context(), "GET", a.URL+"/openapi.json", nil)
 	systest.NoError(t, err)
 	_, doc := systest.SendBy(t, a.client, req)
-	a.check, err = apicheck.New(doc)
+	a.check = checker(t, doc)
+}
+
+// checkers holds the checkers of documents. Most services of these tests have the same document, and
+// compiling its schemas takes a quarter of a second.
+var checkers sync.Map // [sha256.Size]byte -> func() (*apicheck.Checker, error)
+
+func checker(t *testing.T, doc []byte) *apicheck.Checker {
+	t.Helper()
+	compile, _ := checkers.LoadOrStore(sha256.Sum256(doc), sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(doc) }))
+	c, err := compile.(func() (*apicheck.Checker, error))()
 	systest.NoError(t, err)
+	return c
 }
 
 func (a *api) call(t *testing.T, key, method, path, body string) (int, map[string]any) {

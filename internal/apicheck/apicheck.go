@@ -178,18 +178,24 @@ func (l *loader) object(path []string) (map[string]any, []string, error) {
 		}
 		path = nil
 		for key := range strings.SplitSeq(rest, "/") {
-			path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(key))
+			path = append(path, unescapeKey.Replace(key))
 		}
 	}
 	return nil, nil, fmt.Errorf("circular references at %s", pointer(path))
 }
+
+// The characters that keys have in JSON pointers.
+var (
+	escapeKey   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapeKey = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // pointer returns a JSON pointer as a URL fragment.
 func pointer(path []string) string {
 	var b strings.Builder
 	b.WriteByte('#')
 	for _, key := range path {
-		b.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(key)))
+		b.WriteString("/" + url.PathEscape(escapeKey.Replace(key)))
 	}
 	return b.String()
 }
