@@ -278,10 +278,24 @@ func (tab *Tab) Downloads(dir string) {
 }
 
 // Accessible fails the test if axe-core finds violations of WCAG 2.2 A and AA or of its best
-// practices. It also fails if the page is wider than the screen. Of siblings that differ only in
+// practices. It also fails if the page is wider than the screen. Of elements that differ only in
 // their texts and addresses, as the rows of a table, it checks the first five: axe-core needs half a
 // minute for 2,000 labels.
 func (tab *Tab) Accessible() {
+	tab.t.Helper()
+	tab.obey("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+	tab.Fits()
+}
+
+// Contrasts fails the test if axe-core finds text that its background makes hard to read. Use it for
+// pages that differ only in their colours from one that is Accessible.
+func (tab *Tab) Contrasts() {
+	tab.t.Helper()
+	tab.obey("color-contrast")
+}
+
+// obey fails the test if axe-core finds violations of rules, which it knows by their names or their tags.
+func (tab *Tab) obey(rules ...string) {
 	tab.t.Helper()
 	var loaded bool
 	if tab.Eval(`typeof axe === "object"`, &loaded); !loaded {
@@ -295,7 +309,16 @@ func (tab *Tab) Accessible() {
 			FailureSummary string `json:"failureSummary"`
 		}
 	}
-	tab.Eval(`axe.run({include: document, exclude: (`+likeSiblings+`)()}, {iframes: false, resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`, &found)
+	// Elements that axe-core is told to leave out take it longer than those that it checks.
+	tab.Eval(fmt.Sprintf(`(async () => {
+		const marks = (%s)().map(e => [e, document.createComment("")])
+		for (const [e, mark] of marks) e.replaceWith(mark)
+		try {
+			return (await axe.run(document, {iframes: false, resultTypes: ["violations"], runOnly: ["%s"]})).violations
+		} finally {
+			for (const [e, mark] of marks) mark.replaceWith(e)
+		}
+	})()`, alike, strings.Join(rules, `", "`)), &found)
 	var where string
 	tab.Do(chromedp.Location(&where))
 	for _, v := range found {
@@ -303,30 +326,39 @@ func (tab *Tab) Accessible() {
 			tab.t.Errorf("axe: %s: %s (%s, %s): %s\n%s", where, v.Help, v.ID, v.Impact, n.HTML, n.FailureSummary)
 		}
 	}
+}
+
+// Fits fails the test if the page is wider than the screen.
+func (tab *Tab) Fits() {
+	tab.t.Helper()
 	var over int
 	if tab.Eval(`Math.max(0, document.documentElement.scrollWidth - innerWidth)`, &over); over > 0 {
 		var culprits string
 		tab.Eval(`[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .sr, .nav")).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join("\n")`, &culprits)
+		var where string
+		tab.Do(chromedp.Location(&where))
 		tab.t.Errorf("%s is %d pixels wider than the screen:\n%s", where, over, culprits)
 	}
 }
 
-// likeSiblings is a function that returns the elements before which at least five siblings have the
-// same name, class, role and attributes, and children of the same kinds.
-const likeSiblings = `() => {
-	const found = new Set()
-	const shape = parent => {
-		const seen = {}
-		for (const e of parent.children) {
-			const s = shape(e)
-			seen[s] = (seen[s] ?? 0) + 1
-			if (seen[s] > 5) found.add(e)
-		}
-		return [parent.localName, parent.className, parent.role, parent.checked, ...parent.getAttributeNames(), ...Object.keys(seen)].join()
+// alike is a function that returns the rows, list items, paragraphs and labels of which the page has at
+// least five before them. They are alike if they have the same name, class, role and attributes,
+// children of the same kinds, and parents that are alike. The first of a parent always stays, and so do
+// those that have the focus, a state, or an ID to which others refer.
+const alike = `() => {
+	const found = new Set(), seen = {}
+	const own = e => [e.localName, e.className, e.role, e.checked, ...e.getAttributeNames()].join()
+	const visit = (e, path) => {
+		const kind = own(e)
+		const kinds = new Set([...e.children].map(child => visit(child, path + ">" + kind)))
+		const shape = kind + "(" + [...kinds].join() + ")"
+		seen[path + shape] = (seen[path + shape] ?? 0) + 1
+		if (seen[path + shape] > 5 && e.previousElementSibling?.localName === e.localName) found.add(e)
+		return shape
 	}
-	shape(document.body)
-	const within = e => e !== null && (found.has(e) || within(e.parentElement))
-	return [...found].filter(e => !within(e.parentElement))
+	visit(document.body, "")
+	const stays = e => e.contains(document.activeElement) || e.matches("[id]") || e.querySelector("[id], iframe, dialog, details, audio, video")
+	return [...found].filter(e => e.matches("tr, li, p, pre, .tag") && !stays(e))
 }`
 
 // axe returns the script of axe-core, which scripts/setup.sh installs.

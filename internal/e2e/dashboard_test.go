@@ -836,7 +836,14 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 		}
 		for _, p := range pages {
 			tab.Go(p.address)
-			tab.Accessible()
+			switch mode {
+			case "dark":
+				tab.Contrasts()
+			case "tablet": // a layout between the two others
+				tab.Fits()
+			default:
+				tab.Accessible()
+			}
 			suffix := map[string]string{"light": "", "dark": "-dark", "phone": "-phone"}[mode]
 			if mode == "tablet" {
 				continue
