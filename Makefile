@@ -23,16 +23,19 @@ test: check
 	$(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(LONGEST) $(call others,$(SHARING))
 
 ## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
-## of the engine packages that work on several files at the same time
+## of the server and the engine packages that work on several files at the same time
 test-all: check
-	$(GO) test -vet=off -timeout 60m $(call others,$(SHARING) $(SERVER))
-	$(GO) test -vet=off -timeout 60m $(RACE) $(SHARING) $(SERVER)
+	$(GO) test -vet=off -timeout 60m $(LONGEST) $(call others,$(SHARING))
+	$(GO) test -vet=off -timeout 60m $(RACE) $(SHARING)
+	$(GO) test -vet=off -timeout 60m $(RACE) -short -run $(MEETING) $(SERVER)
 	$(GO) test -vet=off -timeout 60m $(RACE) -short -run $(TOGETHER) $(ENGINES)
 
 # Packages whose goroutines share data.
 SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
-# The whole server in its own process. "make test" runs it as people do, without the race detector.
+# The whole server in its own process, and those of its tests in which clients, workers and cleaners meet. All
+# of its tests run the server as people do, without the race detector.
 SERVER := ./internal/e2e
+MEETING := 'Cancel|Cluster|Conformance|Events|Fairness|Frozen|Gotenberg|Idempotency|KilledAt|Leaves|Links|OneCall|Overseen|StopAnd|Storms|Upload|URLs|Webhooks'
 # others lists the packages that are not in a list.
 others = $$($(GO) list ./... | grep -vxF "$$($(GO) list $1)")
 # Packages around engines, and their tests in which goroutines share data. The race detector makes the
@@ -44,7 +47,7 @@ TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|
 # chromedp 0.14 writes the attributes of elements while its SendKeys reads them.
 RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=golang.org/x/crypto/argon2=-race=false -gcflags=github.com/chromedp/chromedp=-race=false
 # The packages whose tests take longest start first: otherwise one of them would run alone at the end.
-LONGEST := ./internal/e2e ./fileops/mediaops ./fileops/officeops ./internal/kills
+LONGEST := ./internal/e2e ./internal/matrix ./fileops/mediaops ./fileops/officeops ./internal/kills ./fileops/standard
 # Tests wait for programs, servers and leases, so that one package for each core leaves a core idle at times.
 BUSY := -p $$(( $$(nproc 2>/dev/null || echo 2) + 1 ))
 # These tests spent a third of their processor time in the kernel, much of it to create and remove files.

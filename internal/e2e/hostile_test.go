@@ -219,7 +219,7 @@ func bombsAreFreed(t *testing.T, o *overseer) {
 // A busy engine is killed with all its processes, by cancellation and by its deadline.
 func TestBusyEngineIsKilled(t *testing.T) {
 	t.Parallel()
-	o := oversee(t, "--task-time", fmt.Sprint(scale(40, 10), "s"))
+	o := oversee(t, "--task-time", fmt.Sprint(scale(20, 10), "s"))
 	byName := make(map[string]file)
 	for _, f := range bombs() {
 		b, _ := f.Bytes()

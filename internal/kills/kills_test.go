@@ -734,7 +734,7 @@ func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "--drain", "200ms")
 	customers := h.crew(t, 4, 0)
-	r := harass(t, h, scale(*killsFlag, 130, 20), 1, customers)
+	r := harass(t, h, scale(*killsFlag, 60, 20), 1, customers)
 
 	found := audit(t, h, customers)
 	if found.uploads < 50 || found.operations < 50 || found.removed == 0 || found.cancelled == 0 || h.stopped == 0 || h.early == 0 {
@@ -883,7 +883,7 @@ func TestNothingStays(t *testing.T) {
 	ttl := time.Duration(scale(0, 20, 10)) * time.Second
 	h := newHost(t, "--drain", "200ms", "--file-ttl", ttl.String(), "--operation-ttl", ttl.String(), "--url-ttl", "1m", "--session-ttl", ttl.String(), "--expired-ttl", "1s", "--quarantine", "-1s", "--sweep", "300ms")
 	customers := h.crew(t, 3, ttl)
-	r := harass(t, h, scale(0, 70, 10), 2, customers)
+	r := harass(t, h, scale(0, 30, 10), 2, customers)
 
 	uploads, there := 0, 0
 	for _, c := range customers {
