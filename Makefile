@@ -35,7 +35,7 @@ SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./inte
 # The whole server in its own process, and those of its tests in which clients, workers and cleaners meet. All
 # of its tests run the server as people do, without the race detector.
 SERVER := ./internal/e2e
-MEETING := 'Cancel|Cluster|Conformance|Events|Fairness|Frozen|Gotenberg|Idempotency|KilledAt|Leaves|Links|OneCall|Overseen|StopAnd|Storms|Upload|URLs|Webhooks'
+MEETING := 'Cancel|Cluster|Conformance|Events|Fairness|Frozen|Gotenberg|Idempotency|KilledAt|Links|OneCallIs|OneCallOf|StopAnd|Upload|URLs|Webhooks'
 # others lists the packages that are not in a list.
 others = $$($(GO) list ./... | grep -vxF "$$($(GO) list $1)")
 # Packages around engines, and their tests in which goroutines share data. The race detector makes the
@@ -117,10 +117,10 @@ soak:
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestNothingIsLost|TestEnginesAtWork|TestTakeover)$$' ./internal/kills \
 		-kills $(SOAK_KILLS) -engine-kills $$(($(SOAK_KILLS) / 3)) -takeovers 10
 
-## matrix: only the test that runs every listed conversion and judges the results
+## matrix: only the test that runs every listed conversion, with every value of every parameter, and judges the results
 matrix:
 	@scripts/setup.sh test
-	$(GO) test -count=1 -v -timeout 30m -run '^TestMatrix$$' ./internal/matrix
+	$(GO) test -count=1 -v -timeout 60m -run '^TestMatrix$$' ./internal/matrix -every
 
 ## corpus: run every file below DIR through all actions, or through ACTION with TO, and have other programs judge the
 ## results; SAMPLE=N runs N files, EACH=N only N actions of each, FOR=4m stops after that time; JSON=FILE stores the outcomes, BASELINE=FILE compares with stored ones; TABLE=1 prints totals in Markdown. See docs/corpus.md

@@ -167,7 +167,7 @@ func hostileFiles(t *testing.T, o *overseer) {
 		tasks := make(map[string]string)
 		for j, f := range files[i:min(i+batch, len(files))] {
 			names = append(names, f.Name())
-			for _, task := range o.submit(t, f, i+j, scale(9, 2)) {
+			for _, task := range o.submit(t, f, i+j, scale(4, 2)) {
 				tasks[task] = f.Name()
 			}
 		}
@@ -201,7 +201,7 @@ func bombsAreFreed(t *testing.T, o *overseer) {
 		tasks := make(map[string]string)
 		for j, f := range files[i:min(i+batch, len(files))] {
 			names = append(names, f.Name())
-			for _, task := range o.submit(t, f, i+j, scale(3, 1)) {
+			for _, task := range o.submit(t, f, i+j, 1) {
 				tasks[task] = f.Name()
 			}
 		}

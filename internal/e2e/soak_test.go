@@ -141,7 +141,7 @@ func soak(t *testing.T, o *overseer) {
 	)
 	want := *soakItems
 	if want == 0 {
-		want = 2000
+		want = 1000
 		if testing.Short() {
 			want = 200
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -30,8 +31,8 @@ const atOnce = 3
 // the results. It stands before the parallel tests and runs alone.
 //
 // Every action runs on every format with every value that selects the result. Each value of a
-// parameter with listed values runs once for each entry of an action that has it. Other parameters
-// run with one value, for two result formats of each family.
+// parameter with listed values runs once for each pair of families, and with -every once for each entry
+// of an action that has it. Other parameters run with one value, for two result formats of each family.
 //
 // Templates and files with macros run a sample of the values, see [sample]. With -short it runs only
 // one of all runs for each action, engine and pair of families.
@@ -39,7 +40,14 @@ func TestMatrix(t *testing.T) {
 	rec := new(record)
 	opened := &opener{dir: t.TempDir()}
 	all := leaves()
-	t.Run("run", func(t *testing.T) { runAll(t, sample(all, testing.Short()), rec, opened) })
+	scale := full
+	switch {
+	case testing.Short():
+		scale = short
+	case *every:
+		scale = whole
+	}
+	t.Run("run", func(t *testing.T) { runAll(t, sample(all, scale), rec, opened) })
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		return // only a part was selected
 	}
@@ -61,24 +69,43 @@ func TestMatrix(t *testing.T) {
 	rec.report(t)
 }
 
-// sample returns the leaves to run. With short, it returns one for each action, engine and pair of
-// families. Otherwise it omits only what plain formats show, see [format.Format.Plain]: a format that
-// has a plain one runs one target of each family and engine, and each target is run from at least one
-// such format. Its parameters run only if the plain format has none like them.
-func sample(all []leaf, short bool) []leaf {
-	seen := make(counter)
+var every = flag.Bool("every", false, "run each value of a parameter for each entry of an action, and not only for each pair of families")
+
+// The scales of the test.
+const (
+	short = iota // with -short
+	full
+	whole // with -every
+)
+
+// sample returns the leaves to run. At the short scale, it returns one for each action, engine and pair
+// of families. At the whole scale it omits only what plain formats show, see [format.Format.Plain]: a
+// format that has a plain one runs one target of each family and engine, and each target is run from at
+// least one such format. Its parameters run only if the plain format has none like them. At the full
+// scale it also omits values of parameters that another pair of formats of the same families shows.
+// Which pair shows a value differs from value to value, so that all formats have some.
+func sample(all []leaf, scale int) []leaf {
+	seen, like := make(counter), make(counter)
 	for _, l := range all {
 		if !l.variant() {
 			seen.times(l.tried())
+			like.times(l.shown())
 		}
 	}
+	index := make(counter)
 	return slices.DeleteFunc(slices.Clone(all), func(l leaf) bool {
 		c := l.cell
 		switch {
-		case short:
+		case scale == short:
 			return seen.times(c.Action, c.Spec.Engine, c.From.Family(), c.Target().Family()) > 1
-		case !l.variant() || len(l.in) > 2:
+		case len(l.in) > 2:
 			return false
+		case !l.variant():
+			if scale == whole || l.param == "" {
+				return false
+			}
+			chosen := crc32.ChecksumIEEE([]byte(l.shown())) % uint32(like[l.shown()])
+			return uint32(index.times(l.shown())-1) != chosen
 		case l.param != "":
 			return seen.times(l.tried()) > 1
 		}
@@ -86,6 +113,18 @@ func sample(all []leaf, short bool) []leaf {
 		target := seen.times("target", c.Action, c.Spec.Engine, c.From.Plain(), c.Value)
 		return family > 1 && target > 1
 	})
+}
+
+// shown names the value of a parameter that l tries, for all pairs of formats of the same families. Codecs
+// depend on the result format.
+func (l leaf) shown() string {
+	c := l.cell
+	target := string(c.Target().Family())
+	if strings.HasSuffix(l.param, "codec") {
+		target = c.Value
+	}
+	_, trial, _ := strings.Cut(l.name, "+")
+	return fmt.Sprint("shown", c.Action, c.Spec.Engine, c.From.Family(), target, trial)
 }
 
 // variant reports whether l has a template or a file with macros.
@@ -101,7 +140,7 @@ func (l leaf) tried() string {
 // of a parameter that it omits is run from a similar format.
 func TestSample(t *testing.T) {
 	all := leaves()
-	kept := sample(all, false)
+	kept := sample(all, whole)
 	has := make(map[string]bool)
 	for _, l := range kept {
 		c := l.cell
@@ -122,11 +161,22 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s is not run, nor anything like it", l.name)
 		}
 	}
-	short := sample(all, true)
-	if len(kept) == len(all) || len(short) >= len(kept)/2 {
-		t.Errorf("%d runs, %d at full scale, %d with -short", len(all), len(kept), len(short))
+
+	// The full scale has all pairs of formats that the whole one has, and a run of each value.
+	shown := make(map[string]bool)
+	for _, l := range sample(all, full) {
+		shown[l.name], shown[l.shown()] = true, true
 	}
-	t.Logf("%d of %d runs at full scale, %d with -short", len(kept), len(all), len(short))
+	for _, l := range kept {
+		if !shown[l.name] && (l.param == "" || !shown[l.shown()]) {
+			t.Errorf("%s is not run at the full scale, nor anything like it", l.name)
+		}
+	}
+	many, few := len(sample(all, full)), len(sample(all, short))
+	if len(kept) == len(all) || many >= len(kept) || few >= many/2 {
+		t.Errorf("%d runs, %d at the whole scale, %d at the full one, %d with -short", len(all), len(kept), many, few)
+	}
+	t.Logf("%d runs, %d at the whole scale, %d at the full one, %d with -short", len(all), len(kept), many, few)
 }
 
 // covered returns the keys and valueKeys of leaves.
