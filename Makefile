@@ -22,10 +22,11 @@ test: check
 	$(SCRATCH) $(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(RACE) $(SHARING)
 	$(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(LONGEST) $(call others,$(SHARING))
 
-## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
-## of the server and the engine packages that work on several files at the same time
+## test-all: everything at full scale, the whole server for minutes and not for hours; with the race detector where
+## goroutines share data, and for the tests of the server and the engine packages that work on several files at once
 test-all: check
-	$(GO) test -vet=off -timeout 60m $(LONGEST) $(call others,$(SHARING))
+	$(GO) test -vet=off -timeout 60m $(LONG) $(call others,$(SHARING) $(SERVER))
+	$(GO) test -vet=off -timeout 60m -short $(SERVER)
 	$(GO) test -vet=off -timeout 60m $(RACE) $(SHARING)
 	$(GO) test -vet=off -timeout 60m $(RACE) -short -run $(MEETING) $(SERVER)
 	$(GO) test -vet=off -timeout 60m $(RACE) -short -run $(TOGETHER) $(ENGINES)
@@ -47,7 +48,8 @@ TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|
 # chromedp 0.14 writes the attributes of elements while its SendKeys reads them.
 RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=golang.org/x/crypto/argon2=-race=false -gcflags=github.com/chromedp/chromedp=-race=false
 # The packages whose tests take longest start first: otherwise one of them would run alone at the end.
-LONGEST := ./internal/e2e ./internal/matrix ./fileops/mediaops ./fileops/officeops ./internal/kills ./fileops/standard
+LONGEST := $(SERVER) $(LONG)
+LONG := ./internal/matrix ./fileops/mediaops ./fileops/officeops ./internal/kills ./fileops/standard
 # Tests wait for programs, servers and leases, so that one package for each core leaves a core idle at times.
 BUSY := -p $$(( $$(nproc 2>/dev/null || echo 2) + 1 ))
 # These tests spent a third of their processor time in the kernel, much of it to create and remove files.
@@ -112,6 +114,7 @@ SOAK_ITEMS ?= 20000
 SOAK_KILLS ?= 1000
 soak:
 	@scripts/setup.sh test
+	$(GO) test -count=1 -timeout 60m $(SERVER)
 	$(GO) test -count=1 -v -timeout 12h -run '^TestOverseen$$/^Soak$$' ./internal/e2e -items $(SOAK_ITEMS)
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestOverseen|TestServerMemoryInStorms)$$/^(LargeDocuments|HostileFiles|Bombs)$$' ./internal/e2e -every-deed
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestNothingIsLost|TestEnginesAtWork|TestTakeover)$$' ./internal/kills \
