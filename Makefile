@@ -48,8 +48,8 @@ TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|
 # chromedp 0.14 writes the attributes of elements while its SendKeys reads them.
 RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=golang.org/x/crypto/argon2=-race=false -gcflags=github.com/chromedp/chromedp=-race=false
 # The packages whose tests take longest start first: otherwise one of them would run alone at the end.
-LONGEST := $(SERVER) $(LONG)
 LONG := ./internal/matrix ./fileops/mediaops ./fileops/officeops ./internal/kills ./fileops/standard
+LONGEST := $(SERVER) $(LONG)
 # Tests wait for programs, servers and leases, so that one package for each core leaves a core idle at times.
 BUSY := -p $$(( $$(nproc 2>/dev/null || echo 2) + 1 ))
 # These tests spent a third of their processor time in the kernel, much of it to create and remove files.
