@@ -22,8 +22,8 @@ test: check
 	$(SCRATCH) $(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(RACE) $(SHARING)
 	$(GO) test -short -vet=off -timeout 60m $(BUSY) $(LINK) $(LONGEST) $(call others,$(SHARING))
 
-## test-all: everything at full scale, the whole server for minutes and not for hours; with the race detector where
-## goroutines share data, and for the tests of the server and the engine packages that work on several files at once
+## test-all: everything at full scale, the whole server at the short one; with the race detector where goroutines
+## share data, and for the tests of the server and the engine packages that work on several files at the same time
 test-all: check
 	$(GO) test -vet=off -timeout 60m $(LONG) $(call others,$(SHARING) $(SERVER))
 	$(GO) test -vet=off -timeout 60m -short $(SERVER)
@@ -33,8 +33,8 @@ test-all: check
 
 # Packages whose goroutines share data.
 SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
-# The whole server in its own process, and those of its tests in which clients, workers and cleaners meet. All
-# of its tests run the server as people do, without the race detector.
+# The whole server in its own process, as people run it, without the race detector. Those of its tests in which
+# clients, workers and cleaners meet also run with it.
 SERVER := ./internal/e2e
 MEETING := 'Cancel|Cluster|Conformance|Events|Fairness|Frozen|Gotenberg|Idempotency|KilledAt|Links|OneCallIs|OneCallOf|StopAnd|Upload|URLs|Webhooks'
 # others lists the packages that are not in a list.
@@ -107,7 +107,8 @@ FUZZTIME ?= 30s
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
 
-## soak: send SOAK_ITEMS (default 20000) good, broken and hostile files to a server and check that nothing remains;
+## soak: run the tests of the whole server at full scale;
+## then send SOAK_ITEMS (default 20000) good, broken and hostile files to a server and check that nothing remains;
 ## then run every offered operation on every hostile and demanding file, and watch the server's memory;
 ## then kill the server SOAK_KILLS times (default 1000) under load, and a third as often while engines run
 SOAK_ITEMS ?= 20000

@@ -92,16 +92,13 @@ func dig(v any, path ...string) any {
 	return v
 }
 
-// escapeKey escapes a key in a JSON pointer.
-var escapeKey = strings.NewReplacer("~", "~0", "/", "~1")
-
 // walk calls f for every object in v with the JSON pointer to it.
 func walk(v any, at string, f func(at string, m map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
 		f(at, v)
 		for k, e := range v {
-			walk(e, at+"/"+escapeKey.Replace(k), f)
+			walk(e, at+"/"+apicheck.EscapeKey(k), f)
 		}
 	case []any:
 		for i, e := range v {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
@@ -309,7 +310,7 @@ func TestDocument(t *testing.T) {
 				}
 			}
 			for k, e := range v {
-				walk(e, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k))
+				walk(e, at+"/"+apicheck.EscapeKey(k))
 			}
 		case []any:
 			for i, e := range v {

@@ -184,11 +184,14 @@ func (l *loader) object(path []string) (map[string]any, []string, error) {
 	return nil, nil, fmt.Errorf("circular references at %s", pointer(path))
 }
 
-// The characters that keys have in JSON pointers.
+// Keys have some characters in another form in JSON pointers.
 var (
 	escapeKey   = strings.NewReplacer("~", "~0", "/", "~1")
 	unescapeKey = strings.NewReplacer("~1", "/", "~0", "~")
 )
+
+// EscapeKey returns the key of an object as it is in a JSON pointer.
+func EscapeKey(key string) string { return escapeKey.Replace(key) }
 
 // pointer returns a JSON pointer as a URL fragment.
 func pointer(path []string) string {

@@ -278,9 +278,7 @@ func (tab *Tab) Downloads(dir string) {
 }
 
 // Accessible fails the test if axe-core finds violations of WCAG 2.2 A and AA or of its best
-// practices. It also fails if the page is wider than the screen. Of elements that differ only in
-// their texts and addresses, as the rows of a table, it checks the first five: axe-core needs half a
-// minute for 2,000 labels.
+// practices. It also fails if the page is wider than the screen.
 func (tab *Tab) Accessible() {
 	tab.t.Helper()
 	tab.obey("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
@@ -295,6 +293,8 @@ func (tab *Tab) Contrasts() {
 }
 
 // obey fails the test if axe-core finds violations of rules, which it knows by their names or their tags.
+// Of elements that differ only in their texts and addresses, as the rows of a table, it checks the first
+// five: axe-core needs half a minute for 2,000 labels.
 func (tab *Tab) obey(rules ...string) {
 	tab.t.Helper()
 	var loaded bool
@@ -344,7 +344,7 @@ func (tab *Tab) Fits() {
 // alike is a function that returns the rows, list items, paragraphs and labels of which the page has at
 // least five before them. They are alike if they have the same name, class, role and attributes,
 // children of the same kinds, and parents that are alike. The first of a parent always stays, and so do
-// those that have the focus, a state, or an ID to which others refer.
+// those that have the focus, a state, or an ID, to which others may refer.
 const alike = `() => {
 	const found = new Set(), seen = {}
 	const own = e => [e.localName, e.className, e.role, e.checked, ...e.getAttributeNames()].join()
