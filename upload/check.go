@@ -434,7 +434,7 @@ func (c *checker) read(ctx context.Context, f *File) error {
 // or nil if they are unknown or the ETag is not a checksum.
 func (c *checker) partSizes(ctx context.Context, f *File) ([]int64, error) {
 	switch {
-	case f.UploadID == "" || f.direct():
+	case f.UploadID == "" || f.Direct():
 		return nil, nil
 	case f.Parts == 1:
 		return []int64{f.Size}, nil
@@ -626,7 +626,7 @@ func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, er
 	if c.ending(f) {
 		return false, nil
 	}
-	if f.direct() {
+	if f.Direct() {
 		d, err := c.directStore()
 		if err == nil {
 			_, err = d.DirectParts(ctx, f.directUpload())

@@ -44,7 +44,7 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 		return f, true, nil
 	}
 
-	if f.direct() {
+	if f.Direct() {
 		f, err = m.completeDirect(ctx, f, parts)
 		return f, false, err
 	}
@@ -169,7 +169,7 @@ func (m *Manager) resume(ctx context.Context, f *File) error {
 // interrupted. For a direct upload, the ETag is recorded before the bucket joins the
 // parts.
 func (f *File) interruptible() bool {
-	return f.State == Open && (!f.direct() || f.ETag != "")
+	return f.State == Open && (!f.Direct() || f.ETag != "")
 }
 
 // settle finishes an Open session whose completion was interrupted after its object was
@@ -190,7 +190,7 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		// session replaces it.
 		return f, nil
 	}
-	if f.direct() {
+	if f.Direct() {
 		m.log.Info("finished an interrupted completion")
 		return m.markReadyAs(ctx, f, f.ETag)
 	}

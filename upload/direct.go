@@ -11,9 +11,9 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// direct reports whether the client sends the parts to the blob store itself (see
+// Direct reports whether the client sends the parts to the blob store itself (see
 // blob.DirectUploader). Then UploadID is the store's ID, which never looks like ours.
-func (f *File) direct() bool { return f.UploadID != "" && !isID(f.UploadID) }
+func (f *File) Direct() bool { return f.UploadID != "" && !isID(f.UploadID) }
 
 func (f *File) directUpload() blob.DirectUpload {
 	return blob.DirectUpload{Key: f.Object, ID: f.UploadID, Begun: f.Created}
@@ -53,7 +53,7 @@ func (m *Manager) beginDirect(ctx context.Context, f *File) error {
 
 // abortDirect aborts a direct session in the store.
 func (m *Manager) abortDirect(ctx context.Context, f *File) error {
-	if !f.direct() {
+	if !f.Direct() {
 		return nil
 	}
 	d, ok := blob.As[blob.DirectUploader](m.blobs)

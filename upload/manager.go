@@ -381,7 +381,7 @@ func (m *Manager) Begin(ctx context.Context, r Request) (f *File, sign func(part
 		again.repeated = true
 		f = &again
 	}
-	if f.direct() {
+	if f.Direct() {
 		if sign, err = m.directURLs(ctx, f, now); err != nil {
 			return nil, nil, fmt.Errorf("start upload: %w", err)
 		}

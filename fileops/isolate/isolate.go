@@ -30,6 +30,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -477,6 +478,7 @@ func (p *Pool) runIn(ctx context.Context, w *process, owner, key, action string,
 	}
 	var results []file
 	var warnings []fileops.Warning
+	sent := int64(0) // bytes of results
 	for {
 		m, err := w.read()
 		switch {
@@ -487,6 +489,16 @@ func (p *Pool) runIn(ctx context.Context, w *process, owner, key, action string,
 				warnings = append(warnings, *m.Warning)
 			}
 		case m.Result != nil:
+			if m.Result.Path == "" {
+				if m.Result.Size < 0 || m.Result.Size > sentResults-sent {
+					return &ended{w.died(ctx, fmt.Errorf("an isolated process sends %d bytes of results, after %d", m.Result.Size, sent))}
+				}
+				sent += m.Result.Size
+				m.Result.content = make([]byte, m.Result.Size)
+				if _, err := io.ReadFull(w.out, m.Result.content); err != nil {
+					return &ended{w.died(ctx, err)}
+				}
+			}
 			results = append(results, *m.Result)
 		case m.Error != nil:
 			return m.Error.failure()
@@ -495,14 +507,24 @@ func (p *Pool) runIn(ctx context.Context, w *process, owner, key, action string,
 			for _, warning := range warnings {
 				job.Warn(warning.Code, "%s", warning.Message)
 			}
-			if owner != "" && m.Again && p.reusable(w) {
-				done, wiped, err := w.recycle(job, results)
-				if done || err != nil {
-					keep = wiped && unhook() // else it is being killed
+			again := owner != "" && m.Again && !slices.ContainsFunc(results, file.inDir) && p.reusable(w)
+			if !again { // so results in its directory do not change after the check
+				w.proc.Kill()
+				_ = w.proc.Wait() // it was killed, so an error is expected
+			}
+			for _, f := range results {
+				if err := w.deliver(job, f); err != nil {
 					return err
 				}
 			}
-			return w.deliverAll(job, results)
+			if again {
+				if err := w.wipe(); err != nil {
+					job.Log.Warn("an isolated process is not reused", "err", err)
+					return nil
+				}
+				keep = unhook() // else it is being killed
+			}
+			return nil
 		default:
 			job.Progress(m.Progress)
 		}
@@ -533,32 +555,6 @@ func (w *process) request(key, action string, job *fileops.Job) (request, error)
 	return r, nil
 }
 
-// recycle delivers copies of the results and empties the directory of the process, so that it can
-// serve another job. done reports whether the results are delivered, wiped whether the directory is
-// empty.
-func (w *process) recycle(job *fileops.Job, results []file) (done, wiped bool, err error) {
-	if done, err = w.copies(job, results); !done || err != nil {
-		return done, false, err
-	}
-	if err := w.wipe(); err != nil {
-		job.Log.Warn("an isolated process is not reused", "err", err)
-		return true, false, nil
-	}
-	return true, true, nil
-}
-
-// deliverAll ends the process, because the results must not change after the check, and delivers them.
-func (w *process) deliverAll(job *fileops.Job, results []file) error {
-	w.proc.Kill()
-	_ = w.proc.Wait() // it was killed, so an error is expected
-	for _, f := range results {
-		if err := w.deliver(job, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // died returns the error of a process that ended during its run.
 func (w *process) died(ctx context.Context, cause error) error {
 	w.proc.Kill()
@@ -581,9 +577,15 @@ func (c crash) Unwrap() error { return c.error }
 // Crashed marks the error for code that counts crashes.
 func (crash) Crashed() bool { return true }
 
-// deliver moves a result into the job. The process may be compromised, so the result is
+// inDir reports whether f is a result in resultsDir.
+func (f file) inDir() bool { return f.Path != "" }
+
+// deliver adds a result to the job. The process may be compromised, so a result in its directory is
 // checked like any other.
 func (w *process) deliver(job *fileops.Job, f file) error {
+	if !f.inDir() {
+		return job.WriteBytes(filepath.Base(f.Name), f.content)
+	}
 	made, err := engine.Open(w.work, filepath.Join(resultsDir, f.Path))
 	if err != nil {
 		return fileops.Fail(fileops.ErrEngine, err, "")

@@ -1,6 +1,7 @@
 package isolate_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page", "collect", "look", "setenv", "stray", "large", "pid"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class", "page", "collect", "look", "setenv", "stray", "large", "pid", "send", "sizes"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 			{Name: "second", Doc: "A file.", Type: fileops.Upload, Formats: []format.Format{format.TXT, format.MD}},
 		}}},
@@ -212,14 +213,34 @@ func work() fileops.Action {
 				}
 			}
 		case "lead": // point outside the directory of results
-			if err := os.Remove("results"); err != nil {
-				return err
-			}
 			if err := os.Symlink(filepath.Dir(job.Params.Get("path")), "results"); err != nil {
 				return err
 			}
 			fmt.Fprintf(os.NewFile(4, "messages"), "{\"result\":{\"path\":%q,\"name\":\"out.txt\"}}\n{\"done\":true}\n", filepath.Base(job.Params.Get("path")))
 			select {}
+		case "send": // a result that is not what its message says
+			fmt.Fprintf(os.NewFile(4, "messages"), "{\"result\":{\"name\":\"one.txt\",\"size\":1}}\n1{\"result\":{\"name\":\"out.txt\",\"size\":%s}}\n", job.Params.Get("path"))
+			if job.Params.Get("address") == "exit" {
+				os.Exit(0)
+			}
+			select {}
+		case "sizes": // results of these sizes
+			for i, size := range strings.Split(job.Params.Get("path"), ",") {
+				n, err := strconv.Atoi(size)
+				if err != nil {
+					return err
+				}
+				name, content := fmt.Sprintf("%d.txt", i), bytes.Repeat([]byte{'a' + byte(i)}, n)
+				if i%2 == 0 {
+					err = job.WriteBytes(name, content)
+				} else {
+					err = job.WriteFile(name, func(path string) error { return os.WriteFile(path, content, 0o600) })
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		case "link": // a symbolic link as a result
 			return job.WriteFile("out.txt", func(path string) error { return os.Symlink(job.Params.Get("path"), path) })
 		}
@@ -392,6 +413,53 @@ func TestFailures(t *testing.T) {
 		}
 		if out, _, err := do(t.Context(), t, p, nil); err != nil || len(out) != 1 {
 			t.Errorf("after %s: %v, %v", how, out, err)
+		}
+	}
+}
+
+// A process is stopped that announces more than it may send, or less than nothing, or ends within a result.
+func TestWrongSizes(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 1})
+	for size, address := range map[string]string{"-1": "", "1048576": "", "9223372036854775807": "", "1000": "exit", "1e3": "", "null": "exit"} {
+		if _, _, err := do(t.Context(), t, p, fileops.Args{"how": "send", "path": size, "address": address}); fileops.Code(err) != "engine_failed" {
+			t.Errorf("size %s: %v (%s), want engine_failed", size, err, fileops.Code(err))
+		}
+	}
+}
+
+// Small results are sent, large ones are linked; the content is the same.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 1, Files: 100})
+	const most = 1 << 20
+	for _, c := range []struct {
+		sizes []int
+		again bool // the process is reused
+	}{
+		{[]int{1, 1000, 70000}, true},
+		{[]int{most}, true},
+		{[]int{1, most - 1}, true},
+		{[]int{most + 1}, false},
+		{[]int{1, most}, false},
+		{[]int{1, most, 1, 2 * most, 3}, false},
+	} {
+		for _, owner := range []string{"a", ""} {
+			dir := where(t, "a", p)
+			text := strings.Trim(strings.ReplaceAll(fmt.Sprint(c.sizes), " ", ","), "[]")
+			out, _, err := doFor(t.Context(), t, owner, p, fileops.Args{"how": "sizes", "path": text})
+			if err != nil || len(out) != len(c.sizes) {
+				t.Errorf("%d: %d results, error %v", c.sizes, len(out), err)
+				continue
+			}
+			for i, n := range c.sizes {
+				if want := fmt.Sprintf("%d.txt=%s", i, strings.Repeat(string(rune('a'+i)), n)); out[i] != want {
+					t.Errorf("%d: result %d has %d bytes and starts with %.20q", c.sizes, i, len(out[i]), out[i])
+				}
+			}
+			if again := where(t, "a", p) == dir; again != (c.again || owner == "") {
+				t.Errorf("%d, owner %q: reused is %v", c.sizes, owner, again)
+			}
 		}
 	}
 }

@@ -38,13 +38,16 @@ type request struct {
 	Extra  map[string]file `json:"extra,omitempty"` // files of parameters, by name
 }
 
-// resultsDir is the directory of a process's results, below its working directory.
+// resultsDir is the directory of a process's large results, below its working directory.
 const resultsDir = "results"
 
-// A file is an input, or a result in resultsDir.
+// A file is an input or a result.
 type file struct {
-	Path string `json:"path"` // path of an input; name of a result in resultsDir
+	Path string `json:"path,omitempty"` // of an input; of a result the name in resultsDir, or "" if its content follows
 	Name string `json:"name"`
+	Size int64  `json:"size,omitempty"` // bytes that follow the message
+
+	content []byte // of a result that followed its message
 }
 
 // A message is a line that a process writes. The first message reports that it is ready.
@@ -171,7 +174,11 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops
 	send := func(m message) error {
 		mu.Lock()
 		defer mu.Unlock()
-		return enc.Encode(m)
+		err := enc.Encode(m)
+		if err == nil && m.Result != nil && len(m.Result.content) > 0 {
+			_, err = out.Write(m.Result.content)
+		}
+		return err
 	}
 	list, err := actions(ctx)
 	all := make(map[string]fileops.Action, len(list))
@@ -276,9 +283,6 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 		return err
 	}
 	results := filepath.Join(dir, resultsDir)
-	if err := os.Mkdir(results, 0o700); err != nil {
-		return err
-	}
 	var inputs []*fileops.File
 	var formats []format.Format
 	for _, f := range r.Inputs {
@@ -297,15 +301,26 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 	if err != nil {
 		return err
 	}
-	n := 0
+	n, left := 0, int64(sentResults)
 	runner := fileops.Runner{
 		TempDir: dir, MaxOutput: r.Most,
 		Progress: func(done float64) { _ = send(message{Progress: done}) },
 		Warn:     func(w fileops.Warning) { _ = send(message{Warning: &w}) },
 	}
 	return runner.Do(ctx, a, params, fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
+		if f.Size() <= left {
+			left -= f.Size()
+			b, err := f.ReadAll(sentResults)
+			if err != nil {
+				return err
+			}
+			return send(message{Result: &file{Name: f.Name(), Size: int64(len(b)), content: b}})
+		}
 		n++
 		name := strconv.Itoa(n)
+		if err := os.Mkdir(results, 0o700); err != nil && n == 1 {
+			return err
+		}
 		if err := fileops.ToDir(results).Put(ctx, f.Named(name)); err != nil {
 			return err
 		}

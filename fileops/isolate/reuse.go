@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
@@ -32,9 +30,9 @@ const (
 	// reuseMemory is how much memory a process may keep between files, bytes.
 	reuseMemory = 256 << 20
 
-	// reuseResults limits the results of a run whose process is reused, bytes. They are copied,
-	// because the process could still change the originals. Larger results are not worth a copy.
-	reuseResults = 1 << 20
+	// sentResults is how many bytes of the results of a run the process sends. It stores larger
+	// results in its directory, where it could still change them, so it is not reused after them.
+	sentResults = 1 << 20
 )
 
 // A kept process waits for the next run of its owner.
@@ -151,34 +149,6 @@ func (w *process) meter() worktime.Meter {
 		u.Worked = max(0, u.Worked-before)
 		return u
 	}
-}
-
-// copies adds copies of the results of a process that lives on, and reports whether it did so. If
-// the results are too large for that, nothing is added.
-func (w *process) copies(job *fileops.Job, results []file) (done bool, err error) {
-	left := int64(reuseResults)
-	var all [][]byte
-	for _, f := range results {
-		made, err := engine.Open(w.work, filepath.Join(resultsDir, f.Path))
-		if err != nil {
-			return false, fileops.Fail(fileops.ErrEngine, err, "")
-		}
-		b, err := io.ReadAll(io.LimitReader(made, left+1))
-		made.Close()
-		if err != nil {
-			return false, err
-		}
-		if left -= int64(len(b)); left < 0 {
-			return false, nil
-		}
-		all = append(all, b)
-	}
-	for i, f := range results {
-		if err := job.WriteBytes(filepath.Base(f.Name), all[i]); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
 }
 
 // wipe removes all files of the last run.

@@ -59,8 +59,12 @@ func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error
 	if f.Key == "" {
 		return nil, errors.New("file without key")
 	}
+	write := s.db.tx
+	if f.State == upload.Open && !f.Direct() || f.State == upload.Ready && f.Task != "" {
+		write = s.db.soft // the first part, or the end of the item, makes it durable
+	}
 	var created *upload.File
-	err := s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+	err := write(ctx, func(ctx context.Context, t tx) (err error) {
 		if created, err = fileHolder(ctx, t, f); err != nil || created != nil {
 			return err
 		}

@@ -403,7 +403,7 @@ func (s *Operations) claim(ctx context.Context, ref status.Ref, worker string, l
 	if from == status.Running {
 		counter = "restarts"
 	}
-	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+	err = s.db.soft(ctx, func(ctx context.Context, t tx) error {
 		c, limited = &status.Claim{Ref: ref, Rescued: from == status.Running}, false
 		// Only the first claim locks the row of the operation, because items of one
 		// operation start in parallel.

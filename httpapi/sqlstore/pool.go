@@ -75,6 +75,19 @@ func (p *pool) close() error {
 	return errors.Join(errs...)
 }
 
+// each runs a query and calls f to scan every row.
+func (p *pool) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t, err := p.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.put(t)
+	return t.each(context.WithoutCancel(ctx), f, text, args...)
+}
+
 // run runs f in a read-only transaction.
 func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
@@ -99,7 +112,26 @@ type conn struct {
 	*sql.Conn
 	stmts   map[string]*sql.Stmt
 	version driver.Stmt // of sqlite.version; nil: not prepared yet
+	soft    bool        // commits do not wait for the disk
 	broken  bool
+}
+
+// sync makes commits wait for the disk, or not.
+func (t *conn) sync(ctx context.Context, wait bool) error {
+	if t.soft == !wait {
+		return nil
+	}
+	level := "NORMAL" // only checkpoints wait; https://sqlite.org/pragma.html#pragma_synchronous
+	if wait {
+		level = "FULL"
+	}
+	// SQLite executes this pragma when it is prepared, not when the statement runs.
+	if _, err := t.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
+		t.broken = true
+		return err
+	}
+	t.soft = !wait
+	return nil
 }
 
 func (t *conn) close() error {

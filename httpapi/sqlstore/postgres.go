@@ -306,6 +306,12 @@ func (p *postgres) tx(ctx context.Context, f func(context.Context, tx) error) er
 	return p.retry(ctx, func() error { return p.once(ctx, p.pool, f) })
 }
 
+// soft is tx: other processes go on when the database crashes, and a claim that is forgotten while its
+// holder works could be given out again with the same token.
+func (p *postgres) soft(ctx context.Context, f func(context.Context, tx) error) error {
+	return p.tx(ctx, f)
+}
+
 func (p *postgres) heartbeat(ctx context.Context, f func(context.Context, tx) error) error {
 	return p.retry(ctx, func() error { return p.once(ctx, p.heartbeats, f) })
 }

@@ -237,15 +237,23 @@ func (db *sqlite) backup(ctx context.Context, path string) (err error) {
 }
 
 func (db *sqlite) tx(ctx context.Context, f func(context.Context, tx) error) error {
-	return db.w.run(ctx, f)
+	return db.w.run(ctx, false, f)
+}
+
+func (db *sqlite) soft(ctx context.Context, f func(context.Context, tx) error) error {
+	return db.w.run(ctx, true, f)
 }
 
 func (db *sqlite) heartbeat(ctx context.Context, f func(context.Context, tx) error) error {
-	return db.tx(ctx, f)
+	return db.soft(ctx, f)
 }
 
 func (db *sqlite) view(ctx context.Context, f func(context.Context, tx) error) error {
 	return db.r.run(ctx, f)
+}
+
+func (db *sqlite) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	return db.r.each(ctx, f, text, args...)
 }
 
 // version returns a number that changes whenever a transaction of any process is committed. Only

@@ -15,6 +15,12 @@
 // writes; several others read and do not wait for it. PostgreSQL is used as configured;
 // its defaults have the same effect.
 //
+// Some changes in SQLite are durable only once a later one is: claims of items,
+// heartbeats, results of items that are not final, and the starts of uploads whose parts
+// the server receives. They survive a crash of the process. After a crash of the machine
+// nobody needs them: the only server was on it, its items run again, and an upload
+// without a part is started again.
+//
 // # Several processes
 //
 // Several processes may have an SQLite database open, for example a server and a
@@ -161,12 +167,19 @@ type engine interface {
 	// conflicts with others.
 	tx(ctx context.Context, f func(context.Context, tx) error) error
 
+	// soft is tx for changes that nobody needs after a crash of the machine if the only
+	// server runs on it.
+	soft(ctx context.Context, f func(context.Context, tx) error) error
+
 	// heartbeat is tx for heartbeats, which other transactions must not delay and which
 	// need not survive a crash of the database.
 	heartbeat(ctx context.Context, f func(context.Context, tx) error) error
 
 	// view runs f in a transaction that sees one state of the database.
 	view(ctx context.Context, f func(context.Context, tx) error) error
+
+	// each runs a query in a view of its own and calls f to scan every row.
+	each(ctx context.Context, f func(scanner) error, text string, args ...any) error
 
 	// now is the time by which leases are measured.
 	now() time.Time
@@ -338,9 +351,18 @@ func (db *DB) AsyncCommitPool() *pgxpool.Pool {
 // tx runs f in a transaction that may write, and commits it unless f fails.
 // For the kinds of its errors see storeError.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
+	return db.write(ctx, db.engine.tx, f)
+}
+
+// soft is tx for changes that nobody needs after a crash of the machine; see engine.
+func (db *DB) soft(ctx context.Context, f func(context.Context, tx) error) error {
+	return db.write(ctx, db.engine.soft, f)
+}
+
+func (db *DB) write(ctx context.Context, run func(context.Context, func(context.Context, tx) error) error, f func(context.Context, tx) error) error {
 	began := time.Now()
 	f, done := audited(ctx, f)
-	err := db.engine.tx(ctx, f)
+	err := run(ctx, f)
 	if err == nil {
 		done()
 	}
@@ -354,11 +376,8 @@ func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error
 
 // each runs a query in a view of its own and calls f to scan every row.
 func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
-	if db.pg != nil {
-		began := time.Now()
-		return db.meter.done(kindRead, began, storeError(ctx, db.pg.each(ctx, f, text, args...)))
-	}
-	return db.view(ctx, func(ctx context.Context, t tx) error { return t.each(ctx, f, text, args...) })
+	began := time.Now()
+	return db.meter.done(kindRead, began, storeError(ctx, db.engine.each(ctx, f, text, args...)))
 }
 
 // one runs a query of one row. Without a row the error matches sql.ErrNoRows.

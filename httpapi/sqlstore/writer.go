@@ -27,6 +27,7 @@ const maxBatch = 64
 type job struct {
 	ctx   context.Context
 	f     func(context.Context, tx) error
+	soft  bool // need not survive a crash of the machine
 	err   error
 	panic any
 	wake  chan bool // true: lead the next batch; false: the job is finished
@@ -34,12 +35,13 @@ type job struct {
 
 // run runs f in a transaction. Once f has started, ctx does not interrupt it, so that
 // it is known whether it was committed. So f gets a context without cancellation. It
-// may run in the goroutine of another caller, the one that leads the batch.
-func (w *writer) run(ctx context.Context, f func(context.Context, tx) error) error {
+// may run in the goroutine of another caller, the one that leads the batch. A soft
+// transaction may be lost if the machine crashes before a later one that is not soft.
+func (w *writer) run(ctx context.Context, soft bool, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{ctx: context.WithoutCancel(ctx), f: f, wake: make(chan bool, 1)}
+	j := &job{ctx: context.WithoutCancel(ctx), f: f, soft: soft, wake: make(chan bool, 1)}
 	w.mu.Lock()
 	w.queue = append(w.queue, j)
 	lead := !w.busy
@@ -113,6 +115,9 @@ func (w *writer) commit(batch []*job) error {
 		return err
 	}
 	defer w.put(t)
+	if err := t.sync(ctx, slices.ContainsFunc(batch, func(j *job) bool { return !j.soft })); err != nil {
+		return err
+	}
 	if _, err := t.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
