@@ -247,6 +247,8 @@ func tasks(full bool) []task {
 			rivals: []rival{sharp("png", 800, nil)}, goals: faster(warmSharp, 1.2)},
 		{name: "jpg → webp, 24 MP", about: "quality 85", action: "convert", args: convert("webp"), inputs: photo(6000, 4000),
 			rivals: []rival{sharp("webp", 0, map[string]any{"quality": 85})}, goals: faster(warmSharp, 0.9)},
+		{name: "jpg → webp, 50 MP", about: "quality 85", action: "convert", args: convert("webp"), inputs: photo(8660, 5774),
+			rivals: []rival{sharp("webp", 0, map[string]any{"quality": 85})}, goals: faster(warmSharp, 0.9)},
 		{name: "jpg → png, 50 MP", about: "sharp with its defaults", action: "convert", args: convert("png"), inputs: photo(8660, 5774),
 			rivals: []rival{sharp("png", 0, nil)}, goals: faster(warmSharp, 0.8)},
 		compressJPEG(fileops.LessCompression, 90),
