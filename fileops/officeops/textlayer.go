@@ -18,7 +18,9 @@ import (
 // How the text of a document is compared with that of its PDF.
 const (
 	comparedFile    = 64 << 20 // bytes of a PDF, at most
-	comparedPages   = 200      // with more pages, the end of the document is not compared
+	comparedPages   = 200      // of a PDF whose text only an engine can read; longer ones are not compared
+	doubtedPages    = 1000     // the same for a PDF that seems to lack text when it is read easily
+	quickPages      = 10_000   // of a PDF that is read easily
 	comparedLetters = 40       // least number of letters
 	comparedNumbers = 20       // least number of cells with numbers, if there are fewer letters
 	comparedCells   = 5        // least number of cells with text
@@ -111,11 +113,16 @@ func (t *task) pdfText(ctx context.Context, path string, enough func(text string
 	if err != nil {
 		return "", false, err
 	}
-	if quick, err := textlayer.Text(ctx, pdf, comparedPages); err == nil && enough(quick) {
+	quick, pages, err := textlayer.Text(ctx, pdf, quickPages)
+	if err == nil && (pages > doubtedPages || enough(quick)) {
 		return "", false, nil
 	}
-	text, err = t.opts.Reader.Text(ctx, pdf, comparedPages)
-	return text, err == nil && strings.Count(text, "\f") < comparedPages, nil
+	most := comparedPages
+	if err == nil {
+		most = pages + 1
+	}
+	text, err = t.opts.Reader.Text(ctx, pdf, most)
+	return text, err == nil && strings.Count(text, "\f") < most, nil
 }
 
 // certainText returns the text of the input that the result must have.

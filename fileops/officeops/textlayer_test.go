@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/systest"
+	"github.com/filewright/filewright/internal/tinypdf"
 )
 
 // A pdfText is a TextReader that knows the text.
@@ -119,3 +120,53 @@ func TestTextLayer(t *testing.T) {
 		})
 	}
 }
+
+// The text of long documents is compared too. An engine reads it only if text seems to be missing, and
+// not in documents for which that takes long.
+func TestTextLayerOfLongDocuments(t *testing.T) {
+	t.Parallel()
+	const text = "The history of the harbour begins with a small village; ships from every port came to trade."
+	book := func(pages int, text string) []byte {
+		kids := strings.Repeat("3 0 R ", pages-1) + "4 0 R"
+		font := "/Resources<</Font<</F1<</Encoding/WinAnsiEncoding>>>>>>"
+		return tinypdf.File("1.4", "<</Pages 2 0 R>>", "<</Kids["+kids+"]>>", "<</Type/Page>>", "<</Type/Page/Contents 5 0 R"+font+">>",
+			tinypdf.Stream("", "/F1 9 Tf ("+text+") Tj"))
+	}
+	in := fileops.Bytes("a.txt", []byte(text))
+	for name, c := range map[string]struct {
+		pdf    []byte
+		found  string // by the engine
+		asked  int    // how many pages the engine may read; 0: it is not asked
+		warned bool
+	}{
+		"all":           {book(300, text), "", 0, false},
+		"half":          {book(300, text[:50]), text[:50], 301, true},
+		"not easily":    {book(300, text[:50]), text, 301, false},
+		"very long":     {book(1200, text[:50]), "", 0, false},
+		"unknown":       {[]byte("%PDF-1.7 /BaseFont"), text[:50], 200, true},
+		"unknown, long": {[]byte("%PDF-1.7 /BaseFont"), text[:50] + strings.Repeat("\f", 200), 200, false},
+	} {
+		path := filepath.Join(t.TempDir(), "a.pdf")
+		systest.NoError(t, os.WriteFile(path, c.pdf, 0o600))
+		asked, warned := 0, false
+		reader := readerFunc(func(most int) string { asked = most; return c.found })
+		r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { warned = warned || w.Code == fileops.WarnContentDropped }}
+		check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}},
+			func(ctx context.Context, job *fileops.Job) error {
+				e := &Engine{opts: Options{Reader: reader}, fonts: func() map[string]bool { return nil }}
+				if err := (&task{Engine: e, job: job, in: job.Input()}).warn(ctx, format.PDF, path); err != nil {
+					return err
+				}
+				return job.WriteFile("out.pdf", func(out string) error { return os.Rename(path, out) })
+			})
+		systest.NoError(t, r.Run(t.Context(), check, nil, fileops.ToDir(t.TempDir()), in))
+		if asked != c.asked || warned != c.warned {
+			t.Errorf("%s: the engine reads %d pages, warned is %v, want %d and %v", name, asked, warned, c.asked, c.warned)
+		}
+	}
+}
+
+// A readerFunc is a TextReader that gets the number of pages to read.
+type readerFunc func(most int) string
+
+func (f readerFunc) Text(_ context.Context, _ []byte, most int) (string, error) { return f(most), nil }

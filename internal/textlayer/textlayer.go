@@ -30,23 +30,24 @@ const (
 	maxDepth    = 10        // of the tree of pages, and of drawings in drawings
 )
 
-// Text returns the text of the pages of a file, in the order in which it is drawn. After each piece of
-// text and after each page is a line break. A file with more than pages pages is [ErrUnknown].
-func Text(ctx context.Context, pdf []byte, pages int) (string, error) {
+// Text returns the text of the pages of a file, in the order in which it is drawn, and the number of
+// pages. After each piece of text and after each page is a line break. A file with more than most pages
+// is [ErrUnknown].
+func Text(ctx context.Context, pdf []byte, most int) (text string, pages int, err error) {
 	t, err := plainpdf.ReadTable(bytes.NewReader(pdf), int64(len(pdf)))
 	if err != nil {
-		return "", ErrUnknown
+		return "", 0, ErrUnknown
 	}
-	r := &reader{ctx: ctx, pdf: pdf, table: t, left: maxInflated, pages: pages, fonts: make(map[string]*font)}
+	r := &reader{ctx: ctx, pdf: pdf, table: t, left: maxInflated, pages: most, fonts: make(map[string]*font)}
 	root := r.dict(t.Trailer.Get("Root"))
 	ok := root != nil && r.tree(root.Get("Pages"), nil, 0)
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return "", 0, context.Cause(ctx)
 	}
 	if !ok {
-		return "", ErrUnknown
+		return "", 0, ErrUnknown
 	}
-	return r.text.String(), nil
+	return r.text.String(), most - r.pages, nil
 }
 
 // A reader reads a file. Its methods report false for a file of another kind.
