@@ -80,6 +80,9 @@ func TestExponent(t *testing.T) {
 			t.Errorf("power %v: exponent %v", power, k)
 		}
 	}
+	if k := of(1, 1000, 2000, 5000).exponent(); math.Abs(k-1) > 0.01 {
+		t.Errorf("sizes that are close: exponent %v", k)
+	}
 	if k := of(2, 1, 10).exponent(); k != 0 {
 		t.Errorf("two points: exponent %v", k)
 	}
