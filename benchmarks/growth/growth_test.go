@@ -89,7 +89,7 @@ func TestExponent(t *testing.T) {
 	if k := of(1, 1, 10, 100).exponent(); k != 0 {
 		t.Errorf("a cost that is too small: exponent %v", k)
 	}
-	steep := group{name: "x", title: "X", unit: "pages", series: []series{*of(2, 1, 10, 100)}}
+	steep := group{name: "x", title: "X", unit: "pages", series: []series{*of(2, 1, 1000, 10_000)}}
 	steep.series[0].name = "slow"
 	if text := string(page([]group{steep}, nil)); !strings.Contains(text, "- slow: exponent 2.0") {
 		t.Errorf("a steep series is not named:\n%s", text)
