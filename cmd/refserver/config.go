@@ -394,7 +394,7 @@ func (e *engineConfig) registerEngines(fs *flagSet) {
 	fs.IntVar(&e.IsolatedFiles, "isolated-files", 64, "`number` of small files of one account that an isolated process reads before it is replaced; 1: a new process for each file")
 	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
 	fs.BoolVar(&e.ProofPrint, "proof-print", false, "print each Word document that is made of a PDF file with LibreOffice, compare it with the file, and keep the look of pages that differ; takes several times as long")
-	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")
+	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory, and for commands on local files in the cache of the user")
 }
 
 func (e *engineConfig) registerSandbox(fs *flagSet) {

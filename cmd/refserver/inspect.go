@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,6 +24,33 @@ import (
 func probe(ctx context.Context, c *cli, e engineConfig) *standard.Set {
 	e.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return standard.Probe(ctx, e.options())
+}
+
+// probeToWork is probe for commands that process files. It keeps compiled code for the next command,
+// unless --cache-dir does.
+func probeToWork(ctx context.Context, c *cli, e engineConfig) *standard.Set {
+	e.CacheDir = cmp.Or(e.CacheDir, userCache())
+	return probe(ctx, c, e)
+}
+
+// userCache returns a directory of the user for compiled code, or "" if there is none that can be
+// written to.
+func userCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	dir = filepath.Join(dir, "filewright")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return ""
+	}
+	f, err := os.CreateTemp(dir, "writable-")
+	if err != nil {
+		return ""
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return dir
 }
 
 // formats prints the capability matrix of this host.

@@ -149,7 +149,7 @@ func (c *cli) process(ctx context.Context, d deed, r *localRun, in []string, out
 	if in, err = c.stdin(in, r.from, scratch); err != nil {
 		return e, err
 	}
-	set := probe(ctx, c, r.engines)
+	set := probeToWork(ctx, c, r.engines)
 	defer set.Close()
 	reg, err := fileops.NewRegistry(set.Actions()...)
 	if err != nil {

@@ -238,3 +238,29 @@ func TestCommandsOfActions(t *testing.T) {
 		}
 	}
 }
+
+// Commands on local files keep compiled code in the cache of the user, if they can write there.
+func TestUserCache(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", dir)
+	t.Setenv("LocalAppData", dir) // Windows
+	t.Setenv("HOME", dir)         // macOS: in Library/Caches
+	got := userCache()
+	if st, err := os.Stat(got); err != nil || !st.IsDir() || filepath.Base(got) != "filewright" || !strings.HasPrefix(got, dir) {
+		t.Fatalf("cache %q, error %v", got, err)
+	}
+	if left, err := os.ReadDir(got); err != nil || len(left) > 0 {
+		t.Errorf("left in the cache: %v, error %v", left, err)
+	}
+	systest.NoError(t, os.Remove(got))
+	systest.NoError(t, os.WriteFile(got, nil, 0o600))
+	if got := userCache(); got != "" {
+		t.Errorf("cache %q, which is a file", got)
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "LocalAppData", "HOME"} {
+		t.Setenv(name, "")
+	}
+	if got := userCache(); got != "" {
+		t.Errorf("cache %q without a home", got)
+	}
+}

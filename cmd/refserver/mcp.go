@@ -32,7 +32,7 @@ func (c *cli) serveAgent(ctx context.Context, e engineConfig, root string) error
 	if st, err := os.Stat(root); err != nil || !st.IsDir() {
 		return usageError{errors.New("--root must be an existing directory")}
 	}
-	set := probe(ctx, c, e)
+	set := probeToWork(ctx, c, e)
 	defer set.Close()
 	reg, err := fileops.NewRegistry(set.Actions()...)
 	if err != nil {

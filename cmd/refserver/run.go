@@ -157,7 +157,7 @@ func (c *cli) processor(ctx context.Context, r *runConfig) (batch.Processor, fun
 		}
 		return &batch.Server{Client: &client.Client{BaseURL: r.server, Key: key}}, func() {}, nil
 	}
-	set := probe(ctx, c, r.engines)
+	set := probeToWork(ctx, c, r.engines)
 	reg, err := fileops.NewRegistry(set.Actions()...)
 	if err != nil {
 		set.Close()

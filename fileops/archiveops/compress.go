@@ -179,13 +179,10 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 	})
 	for range workers {
 		wg.Go(func() {
-			var w *flate.Writer
+			w := worker{dir: dir}
 			for r := range work {
 				if recompressible(c.limits, r.file) {
-					w, r.err = r.compress(ctx, w, dir)
-				}
-				if r.file.UncompressedSize64 > bestUpTo {
-					w = nil // it was created for another level
+					r.err = w.compress(ctx, r)
 				}
 				close(r.done)
 			}
@@ -219,10 +216,33 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 	return zw.Close()
 }
 
-// compress compresses the content of an entry into a spool, and keeps the spool if
-// it is smaller. It reuses w unless the entry needs another level, and returns the
-// writer for the next entry.
-func (r *recompression) compress(ctx context.Context, w *flate.Writer, dir string) (*flate.Writer, error) {
+// A worker compresses entries one after the other. It keeps its memory, which takes longer to allocate
+// than a short entry takes to compress.
+type worker struct {
+	dir     string // for entries that do not fit into memory
+	buf     []byte
+	writers map[int]*flate.Writer // by level
+}
+
+// writer returns a writer to out.
+func (w *worker) writer(out io.Writer, level int) (*flate.Writer, error) {
+	if f := w.writers[level]; f != nil {
+		f.Reset(out)
+		return f, nil
+	}
+	f, err := flate.NewWriter(out, level)
+	if err != nil {
+		return nil, err
+	}
+	if w.writers == nil {
+		w.writers, w.buf = make(map[int]*flate.Writer), make([]byte, 256<<10)
+	}
+	w.writers[level] = f
+	return f, nil
+}
+
+// compress compresses the content of an entry into a spool, and keeps the spool if it is smaller.
+func (w *worker) compress(ctx context.Context, r *recompression) error {
 	damaged := func(err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -231,32 +251,27 @@ func (r *recompression) compress(ctx context.Context, w *flate.Writer, dir strin
 	}
 	rc, err := r.file.Open()
 	if err != nil {
-		return w, damaged(err)
+		return damaged(err)
 	}
 	defer rc.Close()
-	s := &spool{dir: dir}
-	long := r.file.UncompressedSize64 > bestUpTo
-	if w == nil || long {
-		level := bestLevel
-		if long {
-			level = longLevel
-		}
-		if w, err = flate.NewWriter(s, level); err != nil {
-			return nil, err
-		}
-	} else {
-		w.Reset(s)
+	s := &spool{dir: w.dir}
+	level := bestLevel
+	if r.file.UncompressedSize64 > bestUpTo {
+		level = longLevel
 	}
-	buf := make([]byte, 256<<10)
+	out, err := w.writer(s, level)
+	if err != nil {
+		return err
+	}
 	for {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 			break
 		}
 		var n int
-		if n, err = rc.Read(buf); n > 0 {
-			if _, werr := w.Write(buf[:n]); werr != nil {
-				return w, errors.Join(werr, s.close())
+		if n, err = rc.Read(w.buf); n > 0 {
+			if _, werr := out.Write(w.buf[:n]); werr != nil {
+				return errors.Join(werr, s.close())
 			}
 		}
 		if err != nil {
@@ -264,16 +279,16 @@ func (r *recompression) compress(ctx context.Context, w *flate.Writer, dir strin
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		return w, errors.Join(damaged(err), s.close())
+		return errors.Join(damaged(err), s.close())
 	}
-	if err := w.Close(); err != nil {
-		return w, errors.Join(err, s.close())
+	if err := out.Close(); err != nil {
+		return errors.Join(err, s.close())
 	}
 	if uint64(s.size) >= r.file.CompressedSize64 {
-		return w, s.close()
+		return s.close()
 	}
 	r.data = s
-	return w, nil
+	return nil
 }
 
 // write appends the entry to the new archive.

@@ -106,8 +106,6 @@ type writer struct {
 	buf     []byte
 	hash    hash.Hash
 	err     error
-
-	deflater deflater
 }
 
 func (w *writer) next() int {
@@ -273,7 +271,7 @@ func (s *objectStream) pack(w *writer) {
 		body = append(w.serialize(body, w.doc.Objects[o], nil), '\n')
 	}
 	s.first = len(index)
-	s.data = w.deflater.deflate(append(index, body...))
+	s.data = Deflate(append(index, body...))
 }
 
 func (w *writer) table(trailer types.Dict) {
@@ -315,7 +313,7 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 		}
 		copy(above, row)
 	}
-	data := w.deflater.deflate(rows)
+	data := Deflate(rows)
 	trailer["Type"] = types.Name("XRef")
 	trailer["Size"] = types.Integer(len(w.entries))
 	trailer["W"] = types.NewIntegerArray(1, wide, 2)
@@ -441,17 +439,6 @@ func AppendFloat(b []byte, f float64) []byte {
 // maximum level takes more than a hundred times as long as the middle levels (33
 // s against 0.2 s for 3 MB), and it cannot be interrupted.
 func Deflate(b []byte) []byte {
-	var d deflater
-	return d.deflate(b)
-}
-
-// A deflater is [Deflate] for several streams. It keeps the memory of a compressor, which takes longer
-// to allocate than a short stream takes to compress. It may be used by several goroutines.
-type deflater struct {
-	idle [zlib.BestCompression + 1]sync.Pool // of *zlib.Writer, by level
-}
-
-func (d *deflater) deflate(b []byte) []byte {
 	level := zlib.BestCompression
 	switch {
 	case len(b) > 4<<20:
@@ -460,41 +447,41 @@ func (d *deflater) deflate(b []byte) []byte {
 		level = 7
 	}
 	var out bytes.Buffer
-	w, _ := d.idle[level].Get().(*zlib.Writer)
-	if w == nil {
-		w = newZlib(&out, level)
-	} else {
-		w.Reset(&out)
-	}
-	zip(w, b)
-	d.idle[level].Put(w)
+	zip(&out, b, level)
 	return out.Bytes()
 }
 
 // DeflatedSize returns the size of b after fast compression.
 func DeflatedSize(b []byte) int {
 	var n counter
-	zip(newZlib(&n, zlib.BestSpeed), b)
+	zip(&n, b, zlib.BestSpeed)
 	return int(n)
 }
 
-func newZlib(to io.Writer, level int) *zlib.Writer {
-	w, err := zlib.NewWriterLevel(to, level)
-	if err != nil { // only for levels that do not exist
-		panic(err)
-	}
-	return w
-}
+// compressors has idle compressors, by level. Allocating one takes longer than compressing a short
+// stream.
+var compressors [zlib.BestCompression + 1]sync.Pool // of *zlib.Writer
 
 // zip compresses b to a writer that never fails.
-func zip(w *zlib.Writer, b []byte) {
-	_, err := w.Write(b)
+func zip(to io.Writer, b []byte, level int) {
+	w, _ := compressors[level].Get().(*zlib.Writer)
+	var err error
+	if w == nil {
+		w, err = zlib.NewWriterLevel(to, level)
+	} else {
+		w.Reset(to)
+	}
+	if err == nil {
+		_, err = w.Write(b)
+	}
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil { // impossible
 		panic(err)
 	}
+	w.Reset(nil) // so the pool does not keep the result
+	compressors[level].Put(w)
 }
 
 type counter int
