@@ -88,14 +88,15 @@ type reader struct {
 // detect reads a picture in the language of its text. It returns no words if no
 // installed language fits. The language is "" if it does not matter.
 func (e *Engine) detect(ctx context.Context, r reader) (pages []*hocrPage, language string, err error) {
-	read := func(language string) ([]*hocrPage, float64, error) {
-		pages, err := e.read(ctx, r.file(), r.dpi, language, e.upright, r.pages)
-		return pages, confidence(pages), err
-	}
 	best := e.languages[0]
-	found, sure, err := e.script(ctx, r)
+	found, sure, upright, err := e.script(ctx, r)
 	if err != nil {
 		return nil, "", err
+	}
+	turn := e.upright && !(upright && r.pages == 1) // looking again takes as long as a fifth of the reading
+	read := func(language string) ([]*hocrPage, float64, error) {
+		pages, err := e.read(ctx, r.file(), r.dpi, language, turn, r.pages)
+		return pages, confidence(pages), err
 	}
 	if own := e.installed(found); len(own) > 0 {
 		best = own[0]
@@ -155,10 +156,11 @@ func empty(n int) []*hocrPage {
 }
 
 // script asks Tesseract for the writing system of the first page. It returns nil if
-// there is too little text, and how sure Tesseract is.
-func (e *Engine) script(ctx context.Context, r reader) (found *script, sure float64, err error) {
+// there is too little text, and how sure Tesseract is. upright reports whether the text
+// certainly is upright.
+func (e *Engine) script(ctx context.Context, r reader) (found *script, sure float64, upright bool, err error) {
 	if !e.upright || len(e.languages) < 2 {
-		return nil, 0, nil
+		return nil, 0, false, nil
 	}
 	args := []string{"stdin", "stdout", "-l", "osd", "--psm", "0"}
 	if r.dpi > 0 {
@@ -174,22 +176,24 @@ func (e *Engine) script(ctx context.Context, r reader) (found *script, sure floa
 	var exit *engine.ExitError
 	switch {
 	case errors.As(err, &exit), errors.Is(err, errScript), errors.Is(err, errOutput):
-		return nil, 0, nil // too few characters; reading reports everything else
+		return nil, 0, false, nil // too few characters; reading reports everything else
 	case err != nil:
-		return nil, 0, err
+		return nil, 0, false, err
 	}
-	found, sure = parseScript(out.String())
-	return found, sure, nil
+	found, sure, upright = parseScript(out.String())
+	return found, sure, upright, nil
 }
 
 var errScript = errors.New("the detection of the script takes too long")
 
 // parseScript parses Tesseract's description of the first page.
-func parseScript(s string) (found *script, sure float64) {
-	name := ""
+func parseScript(s string) (found *script, sure float64, upright bool) {
+	name, rotate := "", ""
 	for line := range strings.Lines(s) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch key {
+		case "Rotate":
+			rotate = cmp.Or(rotate, value)
 		case "Script":
 			name = cmp.Or(name, value)
 		case "Script confidence":
@@ -198,9 +202,10 @@ func parseScript(s string) (found *script, sure float64) {
 			}
 		}
 	}
+	upright = rotate == "0"
 	switch name {
 	case "":
-		return nil, 0
+		return nil, 0, upright
 	case "Fraktur":
 		name = "Latin"
 	case "Hangul":
@@ -210,10 +215,10 @@ func parseScript(s string) (found *script, sure float64) {
 	}
 	for i := range scripts {
 		if scripts[i].name == name {
-			return &scripts[i], sure
+			return &scripts[i], sure, upright
 		}
 	}
-	return &script{name: name}, sure
+	return &script{name: name}, sure, upright
 }
 
 // installed returns the languages of a script that this host has.

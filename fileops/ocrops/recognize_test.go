@@ -442,3 +442,29 @@ func TestProbed(t *testing.T) {
 		}
 	}
 }
+
+// Text that is upright according to the detection of its script is read without looking for its
+// direction again.
+func TestDirectionIsLookedForOnce(t *testing.T) {
+	t.Parallel()
+	img := image.NewGray(image.Rect(0, 0, 60, 40))
+	for i := range img.Pix {
+		img.Pix[i] = byte(255 * (i % 2))
+	}
+	for rotate, mode := range map[string]string{"Rotate: 0": "3", "Rotate: 180": "1", "": "1"} {
+		dir := t.TempDir()
+		path, modes := filepath.Join(dir, "tesseract"), filepath.Join(dir, "modes")
+		systest.WriteScript(t, path, fmt.Sprintf(`#!/bin/sh
+case "$*" in *"--psm 0"*) printf '%s\nScript: Latin\nScript confidence: 10\n'; exit;; esac
+echo "$*" >>%s
+echo "<div class='ocr_page' title='bbox 0 0 60 40'><span class='ocr_line' title='bbox 1 1 50 30; x_size 20'><span class='ocrx_word' title='bbox 1 1 50 30; x_wconf 95'>word</span></span></div>"
+`, rotate, modes))
+		e, err := ocrops.New(t.Context(), ocrops.Options{Probed: fmt.Sprintf(`{"path":%q,"version":"5.3.0","languages":["eng","deu"],"upright":true}`, path)})
+		systest.NoError(t, err)
+		_, err = e.Recognize(t.Context(), img, 300, "")
+		systest.NoError(t, err)
+		if first, _, _ := strings.Cut(string(systest.ReadFile(t, modes)), "\n"); !strings.Contains(first, "--psm "+mode+" ") {
+			t.Errorf("%q: Tesseract runs with %s, want mode %s", rotate, first, mode)
+		}
+	}
+}
