@@ -83,6 +83,16 @@ func TestExponent(t *testing.T) {
 	if k := of(1, 1000, 2000, 5000).exponent(); math.Abs(k-1) > 0.01 {
 		t.Errorf("sizes that are close: exponent %v", k)
 	}
+	cliff := of(1, 100, 3600, 6400, 10_000)
+	cliff.points[3].cpu *= 6
+	if k := cliff.exponent(); k < superlinear {
+		t.Errorf("a cliff at the end: exponent %v", k)
+	}
+	noise := of(1, 100, 3600, 6400, 10_000)
+	noise.points[2].cpu = noise.points[2].cpu * 4 / 5
+	if k := noise.exponent(); math.Abs(k-1) > 0.01 {
+		t.Errorf("noise: exponent %v", k)
+	}
 	if k := of(2, 1, 10).exponent(); k != 0 {
 		t.Errorf("two points: exponent %v", k)
 	}

@@ -20,14 +20,15 @@ const superlinear = 1.2
 // significant is the processor time below which an exponent says nothing.
 const significant = 300 * time.Millisecond
 
-// exponent returns k if the cost grows as size to the power of k between the last two points. Both are
-// less those of the first point, most of whose cost is the start. It is 0 if the costs say nothing.
+// exponent returns k if the cost grows as size to the power of k to the last point. It is compared with
+// the last but two, so that the noise of one measurement counts less. Cost and size are less those of the
+// first point, most of whose cost is the start. The result is 0 if the costs say nothing.
 func (s *series) exponent() float64 {
 	n := len(s.points)
 	if n < 3 {
 		return 0
 	}
-	first, before, last := s.points[0], s.points[n-2], s.points[n-1]
+	first, before, last := s.points[0], s.points[max(1, n-3)], s.points[n-1]
 	a, b := before.cpu-first.cpu, last.cpu-first.cpu
 	if a <= 0 || b <= 0 || last.cpu < significant {
 		return 0
@@ -44,7 +45,7 @@ Processor time and peak memory over the size of the work, measured by ` + "`make
 of one run, the least of several; the first run, which starts the engines, does not count. Memory is the peak of the resident memory of all processes together, including idle engines.
 Actions run without a process of their own for each file. Both axes of the plots are logarithmic, so a straight line at 45° is linear growth.
 
-The exponent is k where cost grows as size to the power of k, between the two largest sizes; cost and size are less those of the smallest size. A dash means that the largest size takes less than ` + fmt.Sprint(significant) + `.
+The exponent is k where cost grows as size to the power of k, between the largest size and the last but two; cost and size are less those of the smallest. A dash means that the largest size takes less than ` + fmt.Sprint(significant) + `.
 
 `)
 	var steep []string
