@@ -29,7 +29,9 @@ func probe(ctx context.Context, c *cli, e engineConfig) *standard.Set {
 // probeToWork is probe for commands that process files. It keeps compiled code for the next command,
 // unless --cache-dir does.
 func probeToWork(ctx context.Context, c *cli, e engineConfig) *standard.Set {
-	e.CacheDir = cmp.Or(e.CacheDir, userCache())
+	if e.CacheDir == "" {
+		e.CacheDir = userCache()
+	}
 	return probe(ctx, c, e)
 }
 

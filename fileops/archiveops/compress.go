@@ -179,7 +179,7 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 	})
 	for range workers {
 		wg.Go(func() {
-			w := worker{dir: dir}
+			w := worker{dir: dir, buf: make([]byte, 256<<10), writers: make(map[int]*flate.Writer)}
 			for r := range work {
 				if recompressible(c.limits, r.file) {
 					r.err = w.compress(ctx, r)
@@ -233,9 +233,6 @@ func (w *worker) writer(out io.Writer, level int) (*flate.Writer, error) {
 	f, err := flate.NewWriter(out, level)
 	if err != nil {
 		return nil, err
-	}
-	if w.writers == nil {
-		w.writers, w.buf = make(map[int]*flate.Writer), make([]byte, 256<<10)
 	}
 	w.writers[level] = f
 	return f, nil

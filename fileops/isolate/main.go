@@ -316,11 +316,12 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 			}
 			return send(message{Result: &file{Name: f.Name(), Size: int64(len(b)), content: b}})
 		}
-		n++
-		name := strconv.Itoa(n)
-		if err := os.Mkdir(results, 0o700); err != nil && n == 1 {
-			return err
+		if n++; n == 1 {
+			if err := os.Mkdir(results, 0o700); err != nil {
+				return err
+			}
 		}
+		name := strconv.Itoa(n)
 		if err := fileops.ToDir(results).Put(ctx, f.Named(name)); err != nil {
 			return err
 		}

@@ -327,7 +327,7 @@ func TestQuickText(t *testing.T) {
 		packed := save(t, "packed.pdf", b)
 		plain := packed + ".plain"
 		tool(t, "qpdf", "--object-streams=disable", "--stream-data=preserve", packed, plain)
-		got, _, err := textlayer.Text(t.Context(), systest.ReadFile(t, plain), 100)
+		got, err := textlayer.Text(t.Context(), systest.ReadFile(t, plain), 100)
 		systest.NoError(t, err)
 		text := tool(t, "pdftotext", plain, "-")
 		all, kept := officetext.Kept(text, got)

@@ -3,6 +3,7 @@ package officeops
 import (
 	"bytes"
 	"context"
+	"errors"
 	"html"
 	"iter"
 	"os"
@@ -18,9 +19,8 @@ import (
 // How the text of a document is compared with that of its PDF.
 const (
 	comparedFile    = 64 << 20 // bytes of a PDF, at most
-	comparedPages   = 200      // of a PDF whose text only an engine can read; longer ones are not compared
-	doubtedPages    = 1000     // the same for a PDF that seems to lack text when it is read easily
-	quickPages      = 10_000   // of a PDF that is read easily
+	comparedPages   = 1000     // of a PDF that is read easily; longer ones are not compared
+	enginePages     = 200      // the same for a PDF whose text only an engine can read
 	comparedLetters = 40       // least number of letters
 	comparedNumbers = 20       // least number of cells with numbers, if there are fewer letters
 	comparedCells   = 5        // least number of cells with text
@@ -113,13 +113,13 @@ func (t *task) pdfText(ctx context.Context, path string, enough func(text string
 	if err != nil {
 		return "", false, err
 	}
-	quick, pages, err := textlayer.Text(ctx, pdf, quickPages)
-	if err == nil && (pages > doubtedPages || enough(quick)) {
+	quick, err := textlayer.Text(ctx, pdf, comparedPages)
+	if errors.Is(err, textlayer.ErrLong) || err == nil && enough(quick) {
 		return "", false, nil
 	}
-	most := comparedPages
+	most := enginePages
 	if err == nil {
-		most = pages + 1
+		most = comparedPages + 1
 	}
 	text, err = t.opts.Reader.Text(ctx, pdf, most)
 	return text, err == nil && strings.Count(text, "\f") < most, nil

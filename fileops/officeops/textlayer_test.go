@@ -140,9 +140,10 @@ func TestTextLayerOfLongDocuments(t *testing.T) {
 		warned bool
 	}{
 		"all":           {book(300, text), "", 0, false},
-		"half":          {book(300, text[:50]), text[:50], 301, true},
-		"not easily":    {book(300, text[:50]), text, 301, false},
-		"very long":     {book(1200, text[:50]), "", 0, false},
+		"half":          {book(300, text[:50]), text[:50], 1001, true},
+		"not easily":    {book(300, text[:50]), text, 1001, false},
+		"very long":     {book(1001, text[:50]), "", 0, false},
+		"long":          {book(1000, text[:50]), text[:50], 1001, true},
 		"unknown":       {[]byte("%PDF-1.7 /BaseFont"), text[:50], 200, true},
 		"unknown, long": {[]byte("%PDF-1.7 /BaseFont"), text[:50] + strings.Repeat("\f", 200), 200, false},
 	} {

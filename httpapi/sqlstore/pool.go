@@ -75,21 +75,8 @@ func (p *pool) close() error {
 	return errors.Join(errs...)
 }
 
-// each runs a query and calls f to scan every row.
-func (p *pool) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	t, err := p.get(ctx)
-	if err != nil {
-		return err
-	}
-	defer p.put(t)
-	return t.each(context.WithoutCancel(ctx), f, text, args...)
-}
-
-// run runs f in a read-only transaction.
-func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error {
+// with calls f with a connection.
+func (p *pool) with(ctx context.Context, f func(context.Context, *conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -99,12 +86,23 @@ func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error
 	}
 	defer p.put(t)
 	// Reads are short; making them cancellable costs more.
-	ctx = context.WithoutCancel(ctx)
-	if _, err := t.exec(ctx, "BEGIN"); err != nil {
-		return err
-	}
-	defer t.rollback(ctx)
-	return f(ctx, t)
+	return f(context.WithoutCancel(ctx), t)
+}
+
+// each runs a query and calls f to scan every row.
+func (p *pool) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	return p.with(ctx, func(ctx context.Context, t *conn) error { return t.each(ctx, f, text, args...) })
+}
+
+// run runs f in a read-only transaction.
+func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error {
+	return p.with(ctx, func(ctx context.Context, t *conn) error {
+		if _, err := t.exec(ctx, "BEGIN"); err != nil {
+			return err
+		}
+		defer t.rollback(ctx)
+		return f(ctx, t)
+	})
 }
 
 // A conn is a connection in a transaction.

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf16"
@@ -22,6 +23,9 @@ import (
 // ErrUnknown means that a file is not of the kind that this package reads.
 var ErrUnknown = errors.New("textlayer: a file of another kind")
 
+// ErrLong means that a file has too many pages. It is an [ErrUnknown].
+var ErrLong = fmt.Errorf("%w: too many pages", ErrUnknown)
+
 // Limits of what is read. A file beyond them is [ErrUnknown].
 const (
 	maxInflated = 256 << 20 // bytes of all streams together, each time that they are read
@@ -30,24 +34,26 @@ const (
 	maxDepth    = 10        // of the tree of pages, and of drawings in drawings
 )
 
-// Text returns the text of the pages of a file, in the order in which it is drawn, and the number of
-// pages. After each piece of text and after each page is a line break. A file with more than most pages
-// is [ErrUnknown].
-func Text(ctx context.Context, pdf []byte, most int) (text string, pages int, err error) {
+// Text returns the text of the pages of a file, in the order in which it is drawn. After each piece of
+// text and after each page is a line break. A file with more than pages pages is [ErrLong].
+func Text(ctx context.Context, pdf []byte, pages int) (string, error) {
 	t, err := plainpdf.ReadTable(bytes.NewReader(pdf), int64(len(pdf)))
 	if err != nil {
-		return "", 0, ErrUnknown
+		return "", ErrUnknown
 	}
-	r := &reader{ctx: ctx, pdf: pdf, table: t, left: maxInflated, pages: most, fonts: make(map[string]*font)}
+	r := &reader{ctx: ctx, pdf: pdf, table: t, left: maxInflated, pages: pages, fonts: make(map[string]*font)}
 	root := r.dict(t.Trailer.Get("Root"))
 	ok := root != nil && r.tree(root.Get("Pages"), nil, 0)
 	if ctx.Err() != nil {
-		return "", 0, context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
-	if !ok {
-		return "", 0, ErrUnknown
+	switch {
+	case r.pages < 0:
+		return "", ErrLong
+	case !ok:
+		return "", ErrUnknown
 	}
-	return r.text.String(), most - r.pages, nil
+	return r.text.String(), nil
 }
 
 // A reader reads a file. Its methods report false for a file of another kind.

@@ -73,7 +73,7 @@ func TestText(t *testing.T) {
 		"/F3 9 Tf -1.5 .5 Td % (comment) Tj\n(x) Tj":                                         "x",
 		"": "",
 	} {
-		got, _, err := textlayer.Text(t.Context(), page(content), 1)
+		got, err := textlayer.Text(t.Context(), page(content), 1)
 		if got = strings.Join(strings.Fields(got), " "); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", content, got, err, want)
 		}
@@ -88,10 +88,10 @@ func TestCompressed(t *testing.T) {
 	systest.NoError(t, w.Close())
 	in := tinypdf.File("1.4", "<</Pages 2 0 R>>", "<</Kids[3 0 R 3 0 R]>>",
 		"<</Type/Page/Contents[4 0 R 4 0 R]/Resources<</Font<</F1<</Encoding/WinAnsiEncoding>>>>>>>>", tinypdf.Stream("/Filter/FlateDecode", b.String()))
-	if got, pages, err := textlayer.Text(t.Context(), in, 3); err != nil || got != "a\na\n\na\na\n\n" || pages != 2 {
+	if got, err := textlayer.Text(t.Context(), in, 2); err != nil || got != "a\na\n\na\na\n\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, _, err := textlayer.Text(t.Context(), in, 1); !errors.Is(err, textlayer.ErrUnknown) {
+	if _, err := textlayer.Text(t.Context(), in, 1); !errors.Is(err, textlayer.ErrUnknown) || !errors.Is(err, textlayer.ErrLong) {
 		t.Errorf("more pages: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestUnknown(t *testing.T) {
 		"an unfinished array":       page("[(x) TJ"),
 		"brackets without an array": page("]"),
 	} {
-		if text, _, err := textlayer.Text(t.Context(), b, 10); !errors.Is(err, textlayer.ErrUnknown) {
+		if text, err := textlayer.Text(t.Context(), b, 10); !errors.Is(err, textlayer.ErrUnknown) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := textlayer.Text(ctx, page(""), 1); !errors.Is(err, context.Canceled) {
+	if _, err := textlayer.Text(ctx, page(""), 1); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -142,7 +142,7 @@ func TestCancelled(t *testing.T) {
 func ExampleText() {
 	b := tinypdf.File("1.4", "<</Pages 2 0 R>>", "<</Kids[3 0 R]>>",
 		"<</Type/Page/Contents 4 0 R/Resources<</Font<</F1<</Encoding/WinAnsiEncoding>>>>>>>>", tinypdf.Stream("", "/F1 9 Tf (some text) Tj"))
-	text, _, err := textlayer.Text(context.Background(), b, 100)
+	text, err := textlayer.Text(context.Background(), b, 100)
 	fmt.Printf("%q %v\n", text, err)
 	// Output: "some text\n\n" <nil>
 }
@@ -152,7 +152,7 @@ func FuzzText(f *testing.F) {
 	f.Add(page("/Span<</ActualText<FEFF00e4>>>BDC /F2 9 Tf <0001>Tj EMC /F3 9 Tf (\\101) Tj"))
 	f.Add(page("/X2 Do"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, _, err := textlayer.Text(t.Context(), b, 10); err != nil && !errors.Is(err, textlayer.ErrUnknown) {
+		if _, err := textlayer.Text(t.Context(), b, 10); err != nil && !errors.Is(err, textlayer.ErrUnknown) {
 			t.Error(err)
 		}
 	})
@@ -164,7 +164,7 @@ func TestDamagedCMap(t *testing.T) {
 	for _, end := range []string{"(\\", "(", "]", "<<", "beginbfchar <01>", "beginbfrange <01> <02", "beginbfrange <0000> <ffff> <0041>"} {
 		b := page("BT /F1 12 Tf <01>Tj ET")
 		b = bytes.Replace(b, []byte(cmap), []byte(cmap[:len(cmap)-len(end)]+end), 1)
-		if _, _, err := textlayer.Text(t.Context(), b, 1); err != nil {
+		if _, err := textlayer.Text(t.Context(), b, 1); err != nil {
 			t.Errorf("%s: %v", end, err)
 		}
 	}

@@ -458,30 +458,39 @@ func DeflatedSize(b []byte) int {
 	return int(n)
 }
 
-// compressors has idle compressors, by level. Allocating one takes longer than compressing a short
-// stream.
-var compressors [zlib.BestCompression + 1]sync.Pool // of *zlib.Writer
+// compressors has idle ones, by level. Allocating one takes longer than compressing a short stream.
+var compressors [zlib.BestCompression + 1]sync.Pool // of *compressor
+
+// A compressor writes to what it compresses for at the moment, so that an idle one keeps no result.
+type compressor struct {
+	zlib *zlib.Writer
+	to   io.Writer
+}
+
+func (c *compressor) Write(b []byte) (int, error) { return c.to.Write(b) }
 
 // zip compresses b to a writer that never fails.
 func zip(to io.Writer, b []byte, level int) {
-	w, _ := compressors[level].Get().(*zlib.Writer)
+	c, _ := compressors[level].Get().(*compressor)
 	var err error
-	if w == nil {
-		w, err = zlib.NewWriterLevel(to, level)
+	if c == nil {
+		c = new(compressor)
+		c.zlib, err = zlib.NewWriterLevel(c, level)
 	} else {
-		w.Reset(to)
+		c.zlib.Reset(c)
+	}
+	c.to = to
+	if err == nil {
+		_, err = c.zlib.Write(b)
 	}
 	if err == nil {
-		_, err = w.Write(b)
-	}
-	if err == nil {
-		err = w.Close()
+		err = c.zlib.Close()
 	}
 	if err != nil { // impossible
 		panic(err)
 	}
-	w.Reset(nil) // so the pool does not keep the result
-	compressors[level].Put(w)
+	c.to = nil
+	compressors[level].Put(c)
 }
 
 type counter int
