@@ -102,6 +102,7 @@ func cut(s raster.Samples, parts []image.Rectangle) (out []raster.Samples) {
 			continue
 		}
 		part := raster.Samples{Width: r.Dx(), Height: r.Dy(), Components: s.Components}
+		part.Pix = make([]byte, 0, part.Width*part.Height*part.Components)
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			part.Pix = append(part.Pix, s.Pix[(y*s.Width+r.Min.X)*s.Components:][:r.Dx()*s.Components]...)
 		}
@@ -118,6 +119,7 @@ func (s *original) sampled() (raster.Samples, []image.Rectangle) {
 		return parts[0], s.parts
 	}
 	all := raster.Samples{Width: tile, Components: s.whole.Components}
+	all.Pix = make([]byte, 0, len(parts)*tile*tile*all.Components)
 	var rects []image.Rectangle
 	for _, p := range parts {
 		rects = append(rects, image.Rect(0, all.Height, tile, all.Height+tile))

@@ -37,11 +37,14 @@ func scaled(base *[64]uint8, quality int) (steps [64]int) {
 
 // A quantizer chooses the coefficients of the blocks of one table.
 type quantizer struct {
-	factor [64]float32  // by position: from the output of fdct to multiples of the step
-	weight [64]float32  // in zigzag order: square of the step
+	scale
+	weight [64]float32  // square of the step
 	bits   [256]float32 // of a symbol and the value that follows it
 	counts [256]int     // of symbols since the last call of adapt
 }
+
+// A scale turns the output of fdct into multiples of the steps, in zigzag order.
+type scale [64]float32
 
 // A block hides errors where it has much detail. Both figures gave the smallest
 // files at equal scores of SSIMULACRA 2.
@@ -52,7 +55,7 @@ const (
 
 func newQuantizer(steps *[64]int) (q quantizer) {
 	for i, at := range zigzag {
-		q.factor[at] = float32(1 / (8 * aan[at/8] * aan[at%8] * float64(steps[i])))
+		q.scale[i] = float32(1 / (8 * aan[at/8] * aan[at%8] * float64(steps[i])))
 		q.weight[i] = float32(steps[i] * steps[i])
 	}
 	for symbol := range q.bits {
@@ -82,56 +85,67 @@ func (q *quantizer) adapt() {
 	q.counts = [256]int{}
 }
 
-// choose quantizes the output of fdct. It minimizes, over all choices of zero and
-// the two nearest values for each coefficient, the sum of the squared error and
-// the bits of a sequential scan. A progressive scan needs about the same. A bit of the result is set
-// for each coefficient, except the first, that is not zero.
-func (q *quantizer) choose(dct *[64]float32, out []int16) (nonzero uint64) {
-	var v, zeros [64]float32 // magnitudes in steps; error of all zeros up to here
-	energy := float32(0)
+// choose quantizes a block, whose coefficients are multiples of the steps. It minimizes, over all choices of
+// zero and the two nearest values for each coefficient, the sum of the squared error and
+// the bits of a sequential scan. A progressive scan needs about the same. large has a bit for each coefficient,
+// except the first, that is not surely zero. A bit of the result is set for each that is not zero.
+func (q *quantizer) choose(v *[64]float32, large uint64, out []int16) (nonzero uint64) {
 	out = out[:64]
-	var at [64]uint8 // positions that are not surely zero
-	n := 0
-	for i := 1; i < 64; i++ {
-		k := zigzag[i]
-		a := dct[k] * q.factor[k]
-		energy += a * a * q.weight[i]
-		out[i] = 0
-		a = math.Float32frombits(math.Float32bits(a) &^ (1 << 31))
-		v[i] = a
-		at[n&63] = uint8(i) // stays if n grows
-		if a >= 0.5 {
-			n++
-		}
-	}
-	out[0] = int16(math.Floor(float64(dct[0]*q.factor[0]) + 0.5))
-	if n == 0 {
+	clear(out)
+	out[0] = int16(math.Floor(float64(v[0]) + 0.5))
+	if large == 0 {
 		q.counts[0]++
 		return 0
 	}
+	v[0] = 0               // counts as no error
+	var zeros [64]float32  // sums of the squares of the values of an eighth up to here
+	var eighths [8]float32 // and of the eighths before it
+	energy := float32(0)
+	for i := range 8 { // processors add independent sums at once
+		v, w, z := (*[8]float32)(v[8*i:]), (*[8]float32)(q.weight[8*i:]), (*[8]float32)(zeros[8*i:])
+		sum, weighted := float32(0), float32(0)
+		for k := range v {
+			square := v[k] * v[k]
+			sum += square
+			weighted += square * w[k]
+			z[k] = sum
+		}
+		energy += weighted
+		if i < 7 {
+			eighths[i+1] = eighths[i] + sum
+		}
+	}
+	var at [64]uint8 // positions that are not surely zero
+	n := 0
+	for left := large; left != 0; left &= left - 1 {
+		at[n&63] = uint8(bits.TrailingZeros64(left))
+		n++
+	}
 	strict := strictness * masking / (masking + energy/63)
-	for i := 1; i < 64; i++ {
-		zeros[i] = zeros[i-1] + strict*v[i]*v[i]
+	// between returns the error of zeros after start and up to end.
+	between := func(start, end int) float32 {
+		return strict * (eighths[end/8&7] + zeros[end&63] - eighths[start/8&7] - zeros[start&63])
 	}
 	// cost[i] is the least cost of a block up to its i-th possible value, which is not
 	// zero; from[i] the value before it. low[i] is the least of cost[1] to cost[i].
 	var cost, low [65]float32
 	var from, value [65]int16
 	low[0] = math.MaxFloat32
-	end, last := zeros[63]+q.bits[0], 0
+	end, last := between(0, 63)+q.bits[0], 0
 	for i := 1; i <= n; i++ {
 		pos := int(at[i-1])
-		near := int(v[pos] + 0.5)
+		a := abs(v[pos&63])
+		near := int(a + 0.5)
 		best := float32(math.MaxFloat32)
 		for c := near; c >= max(1, near-1); c-- {
 			size := bits.Len(uint(c))
 			if size > 10 || c < near && size == bits.Len(uint(near)) { // as many bits as the nearer value
 				continue
 			}
-			d := v[pos] - float32(c)
+			d := a - float32(c)
 			own := strict * d * d
 			try := func(j, start int, before float32) {
-				sum := before + zeros[pos-1] - zeros[start] + own
+				sum := before + between(start, pos-1) + own
 				if sum >= best {
 					return
 				}
@@ -144,13 +158,13 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) (nonzero uint64) {
 				}
 			}
 			// The more values are zeros, the greater the error.
-			for j := i - 1; j > 0 && low[j]+zeros[pos-1]-zeros[at[j-1]] < best; j-- {
+			for j := i - 1; j > 0 && low[j]+between(int(at[j-1]), pos-1) < best; j-- {
 				try(j, int(at[j-1]), cost[j])
 			}
 			try(0, 0, 0)
 		}
 		cost[i], low[i] = best, min(low[i-1], best)
-		total := best + zeros[63] - zeros[pos]
+		total := best + between(pos, 63)
 		if pos < 63 {
 			total += q.bits[0]
 		}
@@ -169,13 +183,15 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) (nonzero uint64) {
 		run := pos - start - 1
 		q.counts[0xf0] += run / 16
 		q.counts[run%16<<4|bits.Len16(uint16(value[i]))]++
-		if out[pos] = value[i]; dct[zigzag[pos]] < 0 {
+		if out[pos] = value[i]; v[pos] < 0 {
 			out[pos] = -out[pos]
 		}
 		nonzero |= 1 << pos
 	}
 	return nonzero
 }
+
+func abs(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
 
 // quantize fills in the coefficients of the components.
 func quantize(ctx context.Context, s raster.Samples, comps []*component, steps *[2][64]int) error {
@@ -226,10 +242,13 @@ type worker struct {
 	quantizers [2]quantizer // of luminance and colours
 	planes     [][]float32  // samples of a row of MCUs
 	half       []float32    // a plane of colours in half the width and height
+	values     []float32    // coefficients of a row of blocks, as multiples of the steps
+	large      []uint64     // which of them are not surely zero
 }
 
 func newWorker(s raster.Samples, comps []*component, steps *[2][64]int) worker {
 	w := worker{s: s, comps: comps, quantizers: [2]quantizer{newQuantizer(&steps[0]), newQuantizer(&steps[1])}}
+	w.values, w.large = make([]float32, comps[0].stride*64), make([]uint64, comps[0].stride)
 	size := comps[0].stride * 8 * comps[0].v * 8
 	for range comps {
 		w.planes = append(w.planes, make([]float32, size))
@@ -244,21 +263,18 @@ func newWorker(s raster.Samples, comps []*component, steps *[2][64]int) worker {
 func (w *worker) row(row int) {
 	high, wide := 8*w.comps[0].v, 8*w.comps[0].stride
 	convert(w.s, row*high, wide, high, w.planes)
-	var dct [64]float32
 	for i, c := range w.comps {
 		p, stride := w.planes[i], wide
 		if c.h < w.comps[0].h {
 			halve(w.half, p, wide, high)
 			p, stride = w.half, wide/2
 		}
+		q := &w.quantizers[c.table]
 		for y := range c.v {
+			q.transform(w.values, w.large[:c.stride], p[8*y*stride:], stride)
 			for x := range c.stride {
-				for j := range 8 {
-					copy(dct[8*j:][:8], p[(8*y+j)*stride+8*x:][:8])
-				}
-				fdct(&dct)
 				at := (row*c.v+y)*c.stride + x
-				c.nonzero[at] = w.quantizers[c.table].choose(&dct, c.block(at))
+				c.nonzero[at] = q.choose((*[64]float32)(w.values[64*x:]), w.large[x], c.block(at))
 			}
 		}
 	}
@@ -270,34 +286,40 @@ func convert(s raster.Samples, top, w, h int, planes [][]float32) {
 	for y := range h {
 		line := s.Pix[min(top+y, s.Height-1)*s.Width*s.Components:][:s.Width*s.Components]
 		if len(planes) == 1 {
-			to := planes[0][y*w:][:w]
 			for x, v := range line {
-				to[x] = float32(v) - 128
+				planes[0][y*w+x] = float32(v) - 128
 			}
+		} else {
+			convertLine(planes[0][y*w:][:s.Width], planes[1][y*w:][:s.Width], planes[2][y*w:][:s.Width], line)
+		}
+		for _, p := range planes {
+			to := p[y*w:][:w]
 			for x := s.Width; x < w; x++ {
 				to[x] = to[s.Width-1]
 			}
-			continue
-		}
-		ys, bs, rs := planes[0][y*w:][:w], planes[1][y*w:][:w], planes[2][y*w:][:w]
-		for x := range s.Width {
-			r, g, b := float32(line[3*x]), float32(line[3*x+1]), float32(line[3*x+2])
-			ys[x] = 0.299*r + 0.587*g + 0.114*b - 128
-			bs[x] = -0.168735892*r - 0.331264108*g + 0.5*b
-			rs[x] = 0.5*r - 0.418687589*g - 0.081312411*b
-		}
-		for x := s.Width; x < w; x++ {
-			ys[x], bs[x], rs[x] = ys[s.Width-1], bs[s.Width-1], rs[s.Width-1]
 		}
 	}
 }
 
-// halve sets out to the averages of squares of 2 × 2 samples.
-func halve(out, p []float32, w, h int) {
+// convertLineGo converts a line of a picture in RGB.
+func convertLineGo(ys, bs, rs []float32, line []byte) {
+	bs, rs = bs[:len(ys)], rs[:len(ys)]
+	for x := range ys {
+		p := (*[3]byte)(line[3*x:])
+		r, g, b := float32(p[0]), float32(p[1]), float32(p[2])
+		ys[x] = 0.299*r + 0.587*g + 0.114*b - 128
+		bs[x] = -0.168735892*r - 0.331264108*g + 0.5*b
+		rs[x] = 0.5*r - 0.418687589*g - 0.081312411*b
+	}
+}
+
+// halveGo sets out to the averages of squares of 2 × 2 samples.
+func halveGo(out, p []float32, w, h int) {
 	for y := range h / 2 {
 		a, b, to := p[2*y*w:][:w], p[(2*y+1)*w:][:w], out[y*w/2:][:w/2]
 		for x := range to {
-			to[x] = (a[2*x] + a[2*x+1] + b[2*x] + b[2*x+1]) / 4
+			above, below := (*[2]float32)(a[2*x:]), (*[2]float32)(b[2*x:])
+			to[x] = (above[0] + above[1] + below[0] + below[1]) / 4
 		}
 	}
 }
@@ -312,19 +334,40 @@ var aan = func() (f [8]float64) {
 	return f
 }()
 
+// transformGo sets values to the coefficients of a row of blocks, and large to those, except the first of a
+// block, whose magnitudes are at least 0.5. p starts with the first sample of the blocks.
+func (q *scale) transformGo(values []float32, large []uint64, p []float32, stride int) {
+	var dct [64]float32
+	for x := range large {
+		for j := range 8 {
+			copy(dct[8*j:][:8], p[j*stride+8*x:][:8])
+		}
+		fdct(&dct)
+		v := (*[64]float32)(values[64*x:])
+		large[x] = 0
+		for i, at := range zigzag {
+			v[i] = dct[at&63] * q[i]
+			if i > 0 && abs(v[i]) >= 0.5 {
+				large[x] |= 1 << i
+			}
+		}
+	}
+}
+
 // fdct transforms a block in place, with the factorization of Arai, Agui and
 // Nakajima (A fast DCT-SQ scheme for images, 1988). Each result is the coefficient
 // of T.81 times 8 and the factors aan of its row and column.
 func fdct(b *[64]float32) {
 	for i := 0; i < 64; i += 8 {
-		transform(b, i, 1)
+		butterfly(b, i, 1)
 	}
 	for i := range 8 {
-		transform(b, i, 8)
+		butterfly(b, i, 8)
 	}
 }
 
-func transform(b *[64]float32, at, step int) {
+// butterfly transforms 8 samples.
+func butterfly(b *[64]float32, at, step int) {
 	const (
 		c4 = 0.707106781 // cos(4π/16)
 		c6 = 0.382683433 // cos(6π/16)

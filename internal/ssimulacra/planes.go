@@ -44,8 +44,16 @@ func resize(s raster.Samples, m *memory, f func(size, w, h int, rgb [3][]float32
 	var rgb [3][]float32
 	for c := range s.Components {
 		rgb[c] = m.plane(w * h)
-		for i := range rgb[c] {
-			rgb[c][i] = linear[s.Pix[i*s.Components+c]]
+	}
+	if s.Components == 1 {
+		for i, v := range s.Pix[:w*h] {
+			rgb[0][i] = linear[v]
+		}
+	} else {
+		r, g, b := rgb[0], rgb[1][:w*h], rgb[2][:w*h]
+		for i := range r {
+			p := (*[3]byte)(s.Pix[3*i:])
+			r[i], g[i], b[i] = linear[p[0]], linear[p[1]], linear[p[2]]
 		}
 	}
 	if s.Components == 1 {
@@ -77,14 +85,20 @@ func halve(p []float32, w, h int, m *memory) (out []float32, nw, nh int) {
 	for y := range nh {
 		a, b := p[2*y*w:][:w], p[min(2*y+1, h-1)*w:][:w]
 		row := out[y*nw:][:nw]
-		for x := range w / 2 {
-			row[x] = (a[2*x] + a[2*x+1] + b[2*x] + b[2*x+1]) / 4
-		}
+		average(row[:w/2], a, b)
 		if w%2 == 1 {
 			row[nw-1] = (a[w-1] + b[w-1]) / 2
 		}
 	}
 	return out, nw, nh
+}
+
+// averageGo sets out to the averages of squares of 2 × 2 samples in two rows.
+func averageGo(out, a, b []float32) {
+	for x := range out {
+		above, below := (*[2]float32)(a[2*x:]), (*[2]float32)(b[2*x:])
+		out[x] = (above[0] + above[1] + below[0] + below[1]) / 4
+	}
 }
 
 // linear is the transfer function of sRGB (IEC 61966-2-1) for 8-bit samples.
@@ -105,7 +119,6 @@ var linear = func() (t [256]float32) {
 // to about 0 to 1 as the measure demands. It leaves out planes that do not count at
 // a size, or that are the same for all gray pictures.
 func xyb(rgb [3][]float32, size int, m *memory) (out [3][]float32) {
-	const bias = 0.0037930732552754493
 	offset := float32(math.Cbrt(bias))
 	n := len(rgb[0])
 	gray := &rgb[0][0] == &rgb[1][0]
@@ -114,9 +127,20 @@ func xyb(rgb [3][]float32, size int, m *memory) (out [3][]float32) {
 			out[i] = m.plane(n)
 		}
 	}
+	if out[1] != nil { // Y counts wherever another plane does
+		convert(out, rgb, offset)
+	}
+	return out
+}
+
+// bias is added to the light that each kind of cone of an eye receives.
+const bias = 0.0037930732552754493
+
+// convertGo sets the samples of the planes of out that are not nil, starting with the given one.
+func convertGo(out, rgb [3][]float32, offset float32, start int) {
 	xs, ys, bs := out[0], out[1], out[2]
-	rs, gs, us := rgb[0][:n], rgb[1][:n], rgb[2][:n]
-	for i := range ys { // Y counts wherever another plane does
+	rs, gs, us := rgb[0][:len(ys)], rgb[1][:len(ys)], rgb[2][:len(ys)]
+	for i := start; i < len(ys); i++ {
 		r, g, b := rs[i], gs[i], us[i]
 		l := cbrt(0.30*r+0.622*g+0.078*b+bias) - offset
 		m := cbrt(0.23*r+0.692*g+0.078*b+bias) - offset
@@ -130,7 +154,6 @@ func xyb(rgb [3][]float32, size int, m *memory) (out [3][]float32) {
 			bs[i] = s - y + 0.55
 		}
 	}
-	return out
 }
 
 // cbrt returns the cube root of a positive normal number, with a relative error
@@ -143,7 +166,7 @@ func cbrt(v float32) float32 {
 	return t * (c + 2*v) / (2*c + v)
 }
 
-func multiply(out, a, b []float32) {
+func multiplyGo(out, a, b []float32) {
 	a, b = a[:len(out)], b[:len(out)]
 	for i := range out {
 		out[i] = a[i] * b[i]
@@ -216,54 +239,56 @@ func inside(n int) []float32 {
 // the parts would hide errors.
 type filter struct {
 	w, h         int
+	stride       int // samples of a plane in a row: w and zeros, a multiple of lanes
+	planes       int
 	zero, padded []float32
-	blurred      [][]float32              // a row of each plane
-	window       [2*reach + 1][][]float32 // the rows that a blurred row needs, by their number modulo their count
-	across, down []float32                // what compensates for samples outside a part; nil for a whole picture
-	rows         [2*reach + 1][]float32   // of one plane, from above to below
+	blurred      []float32              // a row of each plane
+	window       [2*reach + 1][]float32 // the rows that a blurred row needs, by their number modulo their count
+	across, down []float32              // what compensates for samples outside a part; nil for a whole picture
 }
 
 func newFilter(w, h, planes int, part bool) *filter {
-	f := &filter{w: w, h: h, zero: make([]float32, w), padded: make([]float32, w+2*reach), blurred: make([][]float32, planes)}
-	all := make([]float32, (len(f.window)+1)*planes*w)
-	row := func() (r []float32) {
-		r, all = all[:w:w], all[w:]
+	f := &filter{w: w, h: h, stride: (w + lanes - 1) / lanes * lanes, planes: planes}
+	n := planes * f.stride
+	all := make([]float32, (len(f.window)+2)*n+f.stride+2*reach)
+	row := func(n int) (r []float32) {
+		r, all = all[:n:n], all[n:]
 		return r
 	}
-	for i := range f.blurred {
-		f.blurred[i] = row()
-	}
+	f.zero, f.blurred = row(n), row(n)
 	for i := range f.window {
-		f.window[i] = make([][]float32, planes)
-		for k := range f.window[i] {
-			f.window[i][k] = row()
-		}
+		f.window[i] = row(n)
 	}
+	f.padded = row(f.stride + 2*reach)
 	if part {
 		f.across, f.down = inside(w), inside(h)
 	}
 	return f
 }
 
-// run calls use with the blurred rows from top to before bottom, one of each plane. It gets the rows of
-// the planes from fill. Both may use the rows until they return.
-func (f *filter) run(top, bottom int, fill, use func(y int, rows [][]float32)) {
+// plane returns the samples of a plane in a row.
+func (f *filter) plane(row []float32, n int) []float32 { return row[n*f.stride:][:f.w] }
+
+// run calls use with the blurred rows from top to before bottom. It gets the rows from fill. Both may use
+// a row until they return.
+func (f *filter) run(top, bottom int, fill, use func(y int, row []float32)) {
 	size := len(f.window)
 	next := max(0, top-reach)
+	var rows [2*reach + 1][]float32 // from above to below
 	for y := top; y < bottom; y++ {
 		for ; next < min(f.h, y+reach+1); next++ {
 			fill(next, f.window[next%size])
 		}
-		for plane, out := range f.blurred {
-			for k := range f.rows {
-				f.rows[k] = f.zero
-				if at := y - reach + k; at >= 0 && at < f.h {
-					f.rows[k] = f.window[at%size][plane]
-				}
+		for k := range rows {
+			rows[k] = f.zero
+			if at := y - reach + k; at >= 0 && at < f.h {
+				rows[k] = f.window[at%size]
 			}
-			f.blur(out)
-			if f.down != nil {
-				f.compensate(out, y)
+		}
+		f.blur(&rows)
+		if f.down != nil {
+			for n := range f.planes {
+				f.compensate(f.plane(f.blurred, n), y)
 			}
 		}
 		use(y, f.blurred)
@@ -286,18 +311,20 @@ func (f *filter) compensate(row []float32, y int) {
 	}
 }
 
-// blur sets out to the blurred row of f.rows.
-func (f *filter) blur(out []float32) {
+// blurGo sets f.blurred to the blurred middle row.
+func (f *filter) blurGo(rows *[2*reach + 1][]float32) {
 	k0, k1, k2, k3, k4 := kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
-	a0 := f.rows[reach]
-	a1, b1, a2, b2 := f.rows[3][:len(a0)], f.rows[5][:len(a0)], f.rows[2][:len(a0)], f.rows[6][:len(a0)]
-	a3, b3, a4, b4 := f.rows[1][:len(a0)], f.rows[7][:len(a0)], f.rows[0][:len(a0)], f.rows[8][:len(a0)]
-	row := f.padded[reach:][:len(a0)]
-	for x, v := range a0 {
-		row[x] = k0*v + k1*(a1[x]+b1[x]) + k2*(a2[x]+b2[x]) + k3*(a3[x]+b3[x]) + k4*(a4[x]+b4[x])
-	}
-	for x := range out {
-		p := (*[2*reach + 1]float32)(f.padded[x:])
-		out[x] = k0*p[4] + k1*(p[3]+p[5]) + k2*(p[2]+p[6]) + k3*(p[1]+p[7]) + k4*(p[0]+p[8])
+	for n := range f.planes {
+		plane := func(k int) []float32 { return rows[k][n*f.stride:][:f.stride] }
+		a0, a1, b1, a2, b2, a3, b3, a4, b4 := plane(4), plane(3), plane(5), plane(2), plane(6), plane(1), plane(7), plane(0), plane(8)
+		row := f.padded[reach:][:f.stride]
+		for x, v := range a0 {
+			row[x] = k0*v + k1*(a1[x]+b1[x]) + k2*(a2[x]+b2[x]) + k3*(a3[x]+b3[x]) + k4*(a4[x]+b4[x])
+		}
+		out := f.blurred[n*f.stride:][:f.stride]
+		for x := range out {
+			p := (*[2*reach + 1]float32)(f.padded[x:])
+			out[x] = k0*p[4] + k1*(p[3]+p[5]) + k2*(p[2]+p[6]) + k3*(p[1]+p[7]) + k4*(p[0]+p[8])
+		}
 	}
 }

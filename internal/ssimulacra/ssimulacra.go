@@ -81,13 +81,13 @@ func NewReference(crops ...raster.Samples) (*Reference, error) {
 				at.mean[i], at.square[i] = mean, square
 				bands(h, part, func(_, top, bottom int) {
 					f := newFilter(w, h, 2, part)
-					f.run(top, bottom, func(y int, rows [][]float32) {
+					f.run(top, bottom, func(y int, row []float32) {
 						in := plane[y*w:][:w]
-						copy(rows[0], in)
-						multiply(rows[1], in, in)
-					}, func(y int, rows [][]float32) {
-						copy(mean[y*w:], rows[0])
-						copy(square[y*w:], rows[1])
+						copy(f.plane(row, 0), in)
+						multiply(f.plane(row, 1), in, in)
+					}, func(y int, row []float32) {
+						copy(mean[y*w:], f.plane(row, 0))
+						copy(square[y*w:], f.plane(row, 1))
 					})
 				})
 			}
@@ -178,14 +178,19 @@ func (s *sums) compare(a *scale, copied [3][]float32, part bool) {
 		parts := make([]sums, (h+band-1)/band)
 		bands(h, part, func(n, top, bottom int) {
 			f, total := newFilter(w, h, 3, part), &parts[n].sum[i]
-			f.run(top, bottom, func(y int, rows [][]float32) {
+			f.run(top, bottom, func(y int, row []float32) {
 				original, in := a.samples[i][y*w:][:w], plane[y*w:][:w]
-				copy(rows[0], in)
-				multiply(rows[1], in, in)
-				multiply(rows[2], in, original)
-			}, func(y int, rows [][]float32) {
-				at := y * w
-				addErrors(total, a.samples[i][at:][:w], a.mean[i][at:][:w], a.square[i][at:][:w], plane[at:][:w], rows[0], rows[1], rows[2])
+				copy(f.plane(row, 0), in)
+				multiply(f.plane(row, 1), in, in)
+				multiply(f.plane(row, 2), in, original)
+			}, func(y int, row []float32) {
+				from := func(p []float32) []float32 { return p[y*w:][:w] }
+				var e lineErrors
+				e.add(&line{
+					x1: from(a.samples[i]), m1: from(a.mean[i]), s1: from(a.square[i]),
+					x2: from(plane), m2: f.plane(row, 0), s2: f.plane(row, 1), product: f.plane(row, 2),
+				})
+				e.addTo(total)
 			})
 		})
 		for n := range parts { // in order: the sum does not depend on which was finished first
@@ -194,42 +199,60 @@ func (s *sums) compare(a *scale, copied [3][]float32, part bool) {
 	}
 }
 
-// addErrors adds the errors of a row: of the samples of the original and of the copy, their local means, the
-// local means of their squares, and the local mean of their products.
-func addErrors(total *[2][3]float64, x1, m1, s1, x2, m2, s2, s12 []float32) {
-	var similar, similar4 float64
-	// Sums of d and of its magnitude give those of gained and lost edges, without a branch that no
-	// processor can predict.
-	var edges, edges4, magnitude, magnitude4 float64
-	m1, s1, x2, m2, s2, s12 = m1[:len(x1)], s1[:len(x1)], x2[:len(x1)], m2[:len(x1)], s2[:len(x1)], s12[:len(x1)]
-	for k := range x1 {
-		const c2 = 0.0009
+// A line is a row of a plane of the original and of the copy.
+type line struct {
+	x1, x2  []float32 // samples
+	m1, m2  []float32 // their local means
+	s1, s2  []float32 // the local means of their squares
+	product []float32 // the local mean of the products of x1 and x2
+}
+
+// lineErrors are sums over the samples of a line. Those of edges and of their magnitudes give the gained and
+// the lost edges, without a branch that no processor can predict.
+type lineErrors struct {
+	similar, similar4     float64 // of differences, and of their fourth power
+	edges, edges4         float64
+	magnitude, magnitude4 float64
+}
+
+// addGo adds the errors of the samples of a line, starting with the given one.
+func (e *lineErrors) addGo(l *line, start int) {
+	n := len(l.x1)
+	x1, m1, s1, x2, m2, s2, product := l.x1, l.m1[:n], l.s1[:n], l.x2[:n], l.m2[:n], l.s2[:n], l.product[:n]
+	for k := start; k < n; k++ {
 		u, v := m1[k], m2[k]
 		// The usual similarity without the denominator of its first factor: the
 		// samples are perceptually uniform.
-		num := (1 - (u-v)*(u-v)) * (2*(s12[k]-u*v) + c2)
+		num := (1 - (u-v)*(u-v)) * (2*(product[k]-u*v) + c2)
 		d := 1 - num/((s1[k]-u*u)+(s2[k]-v*v)+c2)
 		d = (d + abs(d)) / 2
-		similar += float64(d)
+		e.similar += float64(d)
 		d *= d
-		similar4 += float64(d * d)
+		e.similar4 += float64(d * d)
 
 		// Edges are distances from the local mean. One that only the copy has is
 		// ringing, blocks or bands; one that it lacks is blur.
-		e := (1+abs(x2[k]-v))/(1+abs(x1[k]-u)) - 1
-		m := abs(e)
-		edges += float64(e)
-		magnitude += float64(m)
-		e3 := e * e * e
-		edges4 += float64(e3 * m)
-		magnitude4 += float64(e3 * e)
+		edge := (1+abs(x2[k]-v))/(1+abs(x1[k]-u)) - 1
+		m := abs(edge)
+		e.edges += float64(edge)
+		e.magnitude += float64(m)
+		cube := edge * edge * edge
+		e.edges4 += float64(cube * m)
+		e.magnitude4 += float64(cube * edge)
 	}
-	total[0][0] += similar
-	total[0][1] += max(0, magnitude+edges) / 2
-	total[0][2] += max(0, magnitude-edges) / 2 // may be rounded below zero
-	total[1][0] += similar4
-	total[1][1] += max(0, magnitude4+edges4) / 2
-	total[1][2] += max(0, magnitude4-edges4) / 2
+}
+
+// c2 keeps the similarity of even areas finite.
+const c2 = 0.0009
+
+// addTo adds the errors to the sums of a plane.
+func (e *lineErrors) addTo(total *[2][3]float64) {
+	total[0][0] += e.similar
+	total[0][1] += max(0, e.magnitude+e.edges) / 2
+	total[0][2] += max(0, e.magnitude-e.edges) / 2 // may be rounded below zero
+	total[1][0] += e.similar4
+	total[1][1] += max(0, e.magnitude4+e.edges4) / 2
+	total[1][2] += max(0, e.magnitude4-e.edges4) / 2
 }
 
 // band is the number of rows that are filtered together. It does not depend on the machine, so that the
