@@ -67,6 +67,8 @@ if [ "$mode" != slim ]; then
 	# Not the packages ending in -nogui: without the user interface
 	# files a long-running LibreOffice crashes on documents with comments.
 	packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
+	# An allocator with which LibreOffice needs a tenth less processor time.
+	packages libjemalloc2
 	# Web pages, Markdown, text and CSV to PDF. The headless shell is smaller
 	# and much faster than the whole browser. Without either, LibreOffice converts them.
 	browser() { local p; for p in chromium-headless-shell chrome-headless-shell chromium google-chrome-stable google-chrome; do command -v "$p" && return; done; return 1; }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -279,6 +280,17 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
+	// It is read while LibreOffice works. A panic happens again in warn.
+	source := sync.OnceValue(func() source { return t.readSource(ctx, to) })
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	allSheets := t.extra.allSheets() && (to == format.CSV || to == format.TSV)
+	if !allSheets { // warn is called
+		reading.Go(func() {
+			defer func() { _ = recover() }()
+			source()
+		})
+	}
 	t.first = true
 	for _, s := range steps[:len(steps)-1] {
 		out := t.temp(s.To)
@@ -290,7 +302,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		t.start += t.share
 		job.Progress(t.start)
 	}
-	if err == nil && t.extra.allSheets() && (to == format.CSV || to == format.TSV) {
+	if err == nil && allSheets {
 		err = t.sheets(ctx, steps[len(steps)-1], path)
 	} else if err == nil {
 		t.last = true
@@ -298,7 +310,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 			if err := t.do(ctx, steps[len(steps)-1], path, out); err != nil {
 				return err
 			}
-			if err := t.warn(ctx, to, out); err != nil {
+			if err := t.warn(ctx, to, out, source()); err != nil {
 				return err
 			}
 			if to == format.PDF && job.Params.Get("pdfa") != "1b" { // PDF/A-1 has no object streams

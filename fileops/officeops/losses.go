@@ -19,14 +19,15 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/compound"
+	"github.com/filewright/filewright/internal/officetext"
 )
 
 // maxScan is the number of bytes of a part that are searched for losses.
 const maxScan = 16 << 20
 
-// warn warns about parts of the input that the result, at path, lacks. It fails if the
+// warn warns about parts of the input, s, that the result, at path, lacks. It fails if the
 // result has no text at all although the input has.
-func (t *task) warn(ctx context.Context, to format.Format, path string) error {
+func (t *task) warn(ctx context.Context, to format.Format, path string, s source) error {
 	in := t.in
 	if t.password != "" {
 		return nil // the parts of an encrypted document are not readable here
@@ -43,24 +44,49 @@ func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 			t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "table"))
 		}
 	}
-	parts := readParts(in)
-	switch to {
-	case format.PDF:
-		t.warnFonts(parts.fonts())
+	if to == format.PDF {
+		t.warnFonts(s.fonts)
 		if t.extra.partial() {
 			return nil
 		}
-		if parts.hasText() {
+		if s.hasText {
 			if err := checkText(path); err != nil {
 				return err
 			}
 		}
-	case format.TXT, format.MD, format.EPUB, format.RST, format.Org, format.TeX, format.FB2:
-		if n := parts.comments(); n > 0 {
-			t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "comment"))
-		}
 	}
-	return t.compareText(ctx, t.certainText(ctx, parts, to), to, path)
+	if s.comments > 0 {
+		t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(s.comments, "comment"))
+	}
+	return t.compareText(ctx, s.text, to, path)
+}
+
+// A source is what the result must have, or cannot have, of the input.
+type source struct {
+	fonts    map[string]bool
+	hasText  bool
+	comments int // that the result leaves out
+	text     officetext.Text
+}
+
+// readSource reads the input for warn.
+func (t *task) readSource(ctx context.Context, to format.Format) (s source) {
+	if t.password != "" {
+		return s
+	}
+	p := readParts(t.in)
+	switch to {
+	case format.PDF:
+		s.fonts = p.fonts()
+		if t.extra.partial() {
+			return s
+		}
+	case format.TXT, format.MD, format.EPUB, format.RST, format.Org, format.TeX, format.FB2:
+		s.comments = p.comments()
+	}
+	s.hasText = p.hasText()
+	s.text = t.certainText(ctx, p, s.hasText, to)
+	return s
 }
 
 // holdsMacros reports whether users expect the code of a document in a format: not in

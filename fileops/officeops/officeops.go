@@ -61,6 +61,7 @@ type Options struct {
 	LibreOffice string // path of soffice; "" searches PATH, [engine.None] disables it
 	Python      string // path of a Python that can import uno; "" searches, [engine.None] disables it
 	Pandoc      string // path of pandoc; "" searches PATH, [engine.None] disables it
+	Jemalloc    string // path of libjemalloc.so.2 for LibreOffice; "" searches, [engine.None] disables it
 
 	Workers      int           // LibreOffice processes, and pandoc processes, at the same time; 0 means one for each core
 	RecycleAfter int           // documents after which a process is replaced; 0 means 50
@@ -149,6 +150,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		Name: "libreoffice", Purpose: "documents, sheets and slides",
 		Packages: []string{"libreoffice-writer", "libreoffice-calc", "libreoffice-impress", "libreoffice-draw", "libreoffice-math"},
 	}, office, err)
+	var allocator string
+	var searching sync.WaitGroup
+	searching.Go(func() { allocator = findAllocator(ctx, o, e.office) })
 	python, err := findPython(ctx, o, e.office)
 	e.python = add(fileops.Dependency{
 		Name: "python3-uno", Purpose: "reusing LibreOffice processes; without it each document takes a second longer", Packages: []string{"python3-uno"},
@@ -158,6 +162,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	pandoc, err := o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Pandoc, "pandoc"))
 	e.pandoc = add(fileops.Dependency{Name: "pandoc", Purpose: "Markdown and EPUB", Packages: []string{"pandoc"}}, pandoc, err)
+	searching.Wait()
+	if e.office != nil && allocator == "" && runtime.GOOS == "linux" && o.Jemalloc != engine.None {
+		e.dependencies[0].Recommended = []string{"libjemalloc2"}
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -166,7 +174,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e.router = e.newRouter()
 	if e.office != nil {
-		e.pool = newPool(e.office, e.python, o)
+		e.pool = newPool(e.office, e.python, allocator, o)
 	}
 	return e, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"time"
@@ -91,6 +92,7 @@ func (crash) Crashed() bool { return true }
 // A pool owns the LibreOffice processes.
 type pool struct {
 	office, python *engine.Program // python may be nil: then each document gets its own process
+	allocator      string          // path of a library; "" for that of the C library
 	opts           Options
 	startTime      time.Duration // maximum work until a process is ready
 	log            *slog.Logger
@@ -121,8 +123,8 @@ type future struct {
 	err  error
 }
 
-func newPool(office, python *engine.Program, o Options) *pool {
-	p := &pool{office: office, python: python, opts: o, startTime: startTime, log: o.Log, turns: make(chan struct{}, o.Workers)}
+func newPool(office, python *engine.Program, allocator string, o Options) *pool {
+	p := &pool{office: office, python: python, allocator: allocator, opts: o, startTime: startTime, log: o.Log, turns: make(chan struct{}, o.Workers)}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	for range o.Workers {
 		p.free = append(p.free, new(slot))
@@ -130,21 +132,49 @@ func newPool(office, python *engine.Program, o Options) *pool {
 	return p
 }
 
-// do converts one document. onPhase is called with "loaded" and "stored".
+// do converts one document. onPhase is called with "loaded" and "stored". It returns when the result is
+// complete; LibreOffice may still close the document then.
 func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	if !p.enter() {
 		return errClosed
 	}
-	defer p.wg.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()
 	select {
 	case p.turns <- struct{}{}:
 	case <-ctx.Done():
+		p.wg.Done()
 		return context.Cause(ctx)
 	}
-	defer func() { <-p.turns }()
+	outcome := make(chan error, 2) // of the document, and perhaps of closing it
+	go func() {
+		defer p.wg.Done()
+		defer func() { <-p.turns }()
+		// A caller who has the result does not stop the process.
+		working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+		defer stop(nil)
+		defer context.AfterFunc(p.ctx, func() { stop(errClosed) })()
+		detach := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
+		defer detach()
+		stored := func() {
+			if detach() {
+				outcome <- nil
+			}
+		}
+		defer func() {
+			if v := recover(); v != nil {
+				outcome <- fileops.Fail(fileops.ErrEngine, fmt.Errorf("panic: %v\n%s", v, debug.Stack()), "")
+			}
+		}()
+		outcome <- p.turn(working, r, onPhase, stored)
+	}()
+	return <-outcome
+}
+
+// turn converts one document. The caller has a turn. stored is called when the result is complete and the
+// document is being closed; then the returned error does not matter.
+func (p *pool) turn(ctx context.Context, r request, onPhase func(string), stored func()) error {
 	if p.python == nil {
 		return p.oneShot(ctx, r)
 	}
@@ -156,11 +186,15 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 		p.launch(s)
 		w, err = s.wait(ctx)
 	}
+	complete := false
 	if err == nil {
 		var stop func()
 		ctx, stop = worktime.Context(ctx, p.opts.Timeout, tooLong(p.opts.Timeout), w.office.Work(), w.python.Work())
 		defer stop()
-		err = w.convert(ctx, r, onPhase)
+		err = w.convert(ctx, r, onPhase, func() {
+			complete = true
+			stored()
+		})
 		if reason := w.spent(ctx, err); reason != "" {
 			p.log.Info("office process replaced", "reason", reason, "documents", w.documents, "pid", w.office.Pid())
 			w.stop() // before the document's directory is removed
@@ -169,6 +203,9 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	} else if ctx.Err() == nil {
 		p.log.Error("office process did not start", "err", err)
 		s.next = nil
+	}
+	if complete {
+		return err
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

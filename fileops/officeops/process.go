@@ -193,6 +193,9 @@ func (p *pool) command(at place, args ...string) engine.Cmd {
 			Write: []string{at.profile},
 		},
 	}
+	if p.allocator != "" {
+		c.Env = append(c.Env, preload(p.allocator))
+	}
 	if olderThan(p.office.Version, 7, 5) {
 		c.Env = append(c.Env, "FONTCONFIG_FILE="+filepath.Join(p.base, "fonts.conf"))
 	}
@@ -305,9 +308,10 @@ func (w *worker) read(r *os.File) {
 	}
 }
 
-// convert converts one document with the worker. If it fails with errCrashed or because
-// ctx is done, the worker cannot be used again.
-func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) error {
+// convert converts one document with the worker. It calls stored when the result is complete and the document
+// is being closed, unless sheets become files. If it fails with errCrashed or because ctx is done, the worker
+// cannot be used again.
+func (w *worker) convert(ctx context.Context, r request, onPhase func(string), stored func()) error {
 	// A compromised process may have left files in its way.
 	work, err := os.MkdirTemp(w.at.work, "document-")
 	if err != nil {
@@ -365,6 +369,13 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 					r.onSheets(m.Sheets)
 				}
 				onPhase(m.Phase)
+				if m.Phase == "stored" && !r.AllSheets {
+					if err := w.at.deliver(own.Out, r.Out); err != nil {
+						w.documents = w.pool.opts.RecycleAfter // its next reply belongs to this document
+						return err
+					}
+					stored()
+				}
 			case m.Error != "":
 				return failure(m, r)
 			default:
@@ -372,7 +383,7 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 					w.documents = w.pool.opts.RecycleAfter // a document is still open
 				}
 				if !r.AllSheets {
-					return w.at.deliver(own.Out, r.Out)
+					return nil
 				}
 				for i := range m.Names {
 					if err := w.at.deliver(sheetFile(own.Out, i), sheetFile(r.Out, i)); err != nil {

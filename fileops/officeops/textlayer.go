@@ -126,11 +126,11 @@ func (t *task) pdfText(ctx context.Context, path string, enough func(text string
 }
 
 // certainText returns the text of the input that the result must have.
-func (t *task) certainText(ctx context.Context, p parts, to format.Format) officetext.Text {
+func (t *task) certainText(ctx context.Context, p parts, hasText bool, to format.Format) officetext.Text {
 	in := t.in
 	switch in.Format() {
 	case format.DOCX, format.PPTX, format.ODT, format.ODP:
-		if !p.hasText() {
+		if !hasText {
 			return officetext.Text{}
 		}
 		return officetext.Text{Text: p.text()}

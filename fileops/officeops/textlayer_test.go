@@ -105,7 +105,8 @@ func TestTextLayer(t *testing.T) {
 			check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.DOCX, format.ODT, format.PPTX, format.FODS, format.RTF, format.TXT}}}},
 				func(ctx context.Context, job *fileops.Job) error {
 					e := &Engine{opts: Options{Reader: pdfText(tt.pdf)}, fonts: func() map[string]bool { return nil }}
-					if err := (&task{Engine: e, job: job, in: job.Input()}).warn(ctx, format.PDF, path); err != nil {
+					task := &task{Engine: e, job: job, in: job.Input()}
+					if err := task.warn(ctx, format.PDF, path, task.readSource(ctx, format.PDF)); err != nil {
 						return err
 					}
 					return job.WriteFile("out.pdf", func(out string) error { return os.Rename(path, out) })
@@ -155,7 +156,8 @@ func TestTextLayerOfLongDocuments(t *testing.T) {
 		check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}},
 			func(ctx context.Context, job *fileops.Job) error {
 				e := &Engine{opts: Options{Reader: reader}, fonts: func() map[string]bool { return nil }}
-				if err := (&task{Engine: e, job: job, in: job.Input()}).warn(ctx, format.PDF, path); err != nil {
+				task := &task{Engine: e, job: job, in: job.Input()}
+				if err := task.warn(ctx, format.PDF, path, task.readSource(ctx, format.PDF)); err != nil {
 					return err
 				}
 				return job.WriteFile("out.pdf", func(out string) error { return os.Rename(path, out) })
