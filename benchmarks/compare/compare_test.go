@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,7 +37,26 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "-serve" {
 		panic(serveCounter(os.Args[2]))
 	}
+	if len(os.Args) > 4 && os.Args[1] == "--api-bind-ip" {
+		panic(serveConverter(net.JoinHostPort(os.Args[2], os.Args[4])))
+	}
 	os.Exit(m.Run())
+}
+
+// serveConverter answers like Gotenberg.
+func serveConverter(addr string) error {
+	http.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("POST /forms/libreoffice/convert", func(w http.ResponseWriter, r *http.Request) {
+		f, header, err := r.FormFile("files")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if content, err := io.ReadAll(f); err != nil || header.Filename != "a.docx" || string(content) != "a document" {
+			http.Error(w, header.Filename, http.StatusBadRequest)
+		}
+	})
+	return http.ListenAndServe(addr, nil)
 }
 
 // serveCounter answers each request for /job with the number of such requests so far, and uses some
@@ -149,6 +170,27 @@ func TestHosted(t *testing.T) {
 	}
 	// Three jobs at the same time need 5 ms of the clock each.
 	if s.wall < 5*time.Millisecond/3 || s.cpu <= 0 || s.cpu > 64*s.wall {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Gotenberg gets the document in a form. Without the program it is missing.
+func TestGotenberg(t *testing.T) {
+	t.Parallel()
+	e := newEnvironment(t)
+	rival := gotenbergTask("docx → pdf through HTTP", "", nil, load{clients: 2, jobs: 4}).rivals[0]
+	path := filepath.Join(t.TempDir(), "in")
+	systest.NoError(t, os.WriteFile(path, []byte("a document"), 0o600))
+	if _, err := rival.start(e, []string{path}); !errors.Is(err, errMissing) {
+		t.Errorf("error %v, want errMissing", err)
+	}
+	e.gotenberg = e.self
+	c, err := rival.start(e, []string{path})
+	systest.NoError(t, err)
+	defer c.close() // the program ends by the signal
+	s, err := c.measure(t.Context(), "")
+	systest.NoError(t, err)
+	if s.wall <= 0 || s.cpu < 0 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/filewright/filewright/benchmarks/internal/inputs"
 	"github.com/filewright/filewright/benchmarks/internal/proc"
 	"github.com/filewright/filewright/httpapi/client"
 )
@@ -192,26 +193,13 @@ func (t tiny) loop(_ context.Context, c *client.Client) (func(context.Context) e
 
 // oneCall is a tiny job in one request.
 func (t tiny) oneCall(_ context.Context, c *client.Client) (func(context.Context) error, error) {
-	var body bytes.Buffer
-	w := multipart.NewWriter(&body)
-	f, err := w.CreateFormFile("file", t.name)
+	body, kind, err := form("file", t.name, t.content, t.args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.Write(t.content); err != nil {
-		return nil, err
-	}
-	for k, v := range t.args {
-		if err := w.WriteField(k, fmt.Sprint(v)); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
 	return func(ctx context.Context) error {
-		return send(ctx, http.MethodPost, c.BaseURL+"/api/v1/run/"+t.action, body.Bytes(), http.Header{
-			"Content-Type": {w.FormDataContentType()}, "Authorization": {"Bearer " + c.Key}})
+		return send(ctx, http.MethodPost, c.BaseURL+"/api/v1/run/"+t.action, body, http.Header{
+			"Content-Type": {kind}, "Authorization": {"Bearer " + c.Key}})
 	}, nil
 }
 
@@ -323,6 +311,78 @@ func tusd(l load, content []byte) rival {
 	}}
 }
 
+// newGotenberg starts the server of the flag -gotenberg. It gets a file in one request and answers with the PDF,
+// without tags, without an API key, and without storing anything.
+func newGotenberg(e *environment, l load, route, name string, content []byte) (contender, error) {
+	if e.gotenberg == "" {
+		return nil, fmt.Errorf("gotenberg: %w", errMissing)
+	}
+	body, kind, err := form("files", name, content, nil)
+	if err != nil {
+		return nil, err
+	}
+	h, err := host(e.inputs.Dir, "/health", l, func(addr, _ string) []string {
+		ip, port, _ := strings.Cut(addr, ":")
+		return []string{e.gotenberg, "--api-bind-ip", ip, "--api-port", port, "--chromium-auto-start", "--libreoffice-auto-start", "--log-level", "error"}
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.job = func(ctx context.Context) error {
+		return send(ctx, http.MethodPost, h.base+route, body, http.Header{"Content-Type": {kind}})
+	}
+	return h, nil
+}
+
+// form returns a form with a file, and its type.
+func form(field, name string, content []byte, values map[string]any) (body []byte, kind string, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	f, err := w.CreateFormFile(field, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := f.Write(content); err != nil {
+		return nil, "", err
+	}
+	for k, v := range values {
+		if err := w.WriteField(k, fmt.Sprint(v)); err != nil {
+			return nil, "", err
+		}
+	}
+	err = w.Close()
+	return b.Bytes(), w.FormDataContentType(), err
+}
+
+// gotenbergTask compares the whole loop of a conversion to PDF with a request to Gotenberg.
+func gotenbergTask(name, about string, input func(context.Context, *environment) ([]string, error), l load, goals ...goal) task {
+	route, file := "/forms/libreoffice/convert", "a.docx"
+	switch {
+	case strings.HasPrefix(name, "pptx"):
+		file = "a.pptx"
+	case strings.HasPrefix(name, "html"):
+		route, file = "/forms/chromium/convert/html", "index.html"
+	}
+	// with starts a contender with the content of the input.
+	with := func(in []string, start func(content []byte) (contender, error)) (contender, error) {
+		content, err := os.ReadFile(in[0])
+		if err != nil {
+			return nil, err
+		}
+		return start(content)
+	}
+	return task{name: name, about: about + "; upload, do, status and download, with tags; Gotenberg: one request, without tags", inputs: input, goals: goals,
+		ours: func(e *environment, in []string) (contender, error) {
+			return with(in, func(content []byte) (contender, error) {
+				return refserver(l, tiny{file, content, "convert", map[string]any{"convert_to": "pdf"}}.loop)(e, in)
+			})
+		},
+		rivals: []rival{{"Gotenberg", func(e *environment, in []string) (contender, error) {
+			return with(in, func(content []byte) (contender, error) { return newGotenberg(e, l, route, file, content) })
+		}}},
+	}
+}
+
 // hostedTasks returns the comparisons through HTTP, with the isolation and the durability of the
 // reference server. onePage is a PDF file.
 func hostedTasks(onePage []byte) []task {
@@ -341,6 +401,15 @@ func hostedTasks(onePage []byte) []task {
 				goals: []goal{{metric: byCPU, max: 8e-3}}},
 		)
 	}
+	report := sampleFile("report.docx")
+	least := func(max float64) goal { return goal{metric: byTime, rival: "Gotenberg", max: max} }
+	tasks = append(tasks,
+		gotenbergTask("docx → pdf through HTTP, small", "one page with a picture, 47 KB; one of 5", report, load{1, 5}, least(0.4)),
+		gotenbergTask("docx → pdf through HTTP, large", "ten pages with two pictures; one of 3", one((*inputs.Set).DOCX), load{1, 3}, least(0.4)),
+		gotenbergTask("pptx → pdf through HTTP", "twelve slides; one of 3", one((*inputs.Set).PPTX), load{1, 3}, least(0.7)),
+		gotenbergTask("html → pdf through HTTP", "a page of text with a table; one of 3", one((*inputs.Set).HTML), load{1, 3}, least(0.3)),
+		gotenbergTask("docx → pdf through HTTP, 8 clients", "the small one; time is that of all, divided by their number", report, load{8, 16}, goal{metric: byTime, max: 1.0 / 40}),
+	)
 	small := tiny{"a.bin", slices.Repeat([]byte("0123456789"), 1000), "zip", nil}
 	return append(tasks,
 		task{name: "tiny zips, 16 clients", about: "the same loop; time is that of all, divided by their number", ours: refserver(load{16, 400}, text.loop),

@@ -47,6 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	match := f.String("run", "", "only tasks whose name matches this regular expression")
 	report := f.String("o", "", "write the report to this file")
 	tools := f.String("tools", "benchmarks/.tools", "the directory in which sharp is installed")
+	gotenberg := f.String("gotenberg", "", "the path of the program gotenberg; it needs its environment variables, such as CHROMIUM_BIN_PATH")
 	sample := f.String("files", "examples/files", "the directory of the sample files")
 	check := f.String("check", "", "compare ratios with the baseline in this file, and fail if one is more than 10 % worse, twice")
 	store := f.String("baseline", "", "write the ratios to this file, as a baseline for -check")
@@ -68,7 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	e := &environment{full: *full}
+	e := &environment{full: *full, gotenberg: *gotenberg}
 	for to, from := range map[*string]string{&e.tools: *tools, &e.sample: *sample} {
 		if *to, err = filepath.Abs(from); err != nil {
 			return err

@@ -33,6 +33,8 @@ type environment struct {
 	server string // the reference server
 	full   bool
 	sample string // the directory of the repository's sample files
+
+	gotenberg string // the program; "": it is not compared with
 }
 
 // A task is work that this module and its rivals can do.
