@@ -68,7 +68,7 @@ func newQuantizer(steps *[64]int) (q quantizer) {
 
 // take moves the counts of another quantizer to this one.
 func (q *quantizer) take(other *quantizer) {
-	for symbol, n := range other.counts {
+	for symbol, n := range &other.counts {
 		q.counts[symbol] += n
 	}
 	other.counts = [256]int{}
