@@ -86,11 +86,11 @@ vuln:
 hooks:
 	git config core.hooksPath scripts/hooks
 
-## bench: compare with the tools in common use, into docs/performance.md; about ten minutes
+## bench: compare with the tools in common use, into docs/performance.md; about ten minutes; GOTENBERG=PATH is its program
 bench:
 	@scripts/setup.sh bench
 	$(GO) test -run '^$$' -bench . -benchtime 0.5s -benchmem ./benchmarks/ ./benchmarks/queue/
-	$(GO) run ./benchmarks/compare -full -o docs/performance.md
+	$(GO) run ./benchmarks/compare -full $(if $(GOTENBERG),-gotenberg "$(GOTENBERG)") -o docs/performance.md
 
 ## bench-check: measure the tasks of benchmarks/baseline.json, and fail if one is 10 % worse beside other tools than there
 bench-check:

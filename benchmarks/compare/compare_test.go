@@ -178,7 +178,7 @@ func TestHosted(t *testing.T) {
 func TestGotenberg(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(t)
-	rival := gotenbergTask("docx → pdf through HTTP", "", nil, load{clients: 2, jobs: 4}).rivals[0]
+	rival := withGotenberg(task{}, officeRoute, "a.docx", load{clients: 2, jobs: 4}).rivals[0]
 	path := filepath.Join(t.TempDir(), "in")
 	systest.NoError(t, os.WriteFile(path, []byte("a document"), 0o600))
 	if _, err := rival.start(e, []string{path}); !errors.Is(err, errMissing) {

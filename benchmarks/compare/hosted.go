@@ -354,33 +354,32 @@ func form(field, name string, content []byte, values map[string]any) (body []byt
 	return b.Bytes(), w.FormDataContentType(), err
 }
 
-// gotenbergTask compares the whole loop of a conversion to PDF with a request to Gotenberg.
-func gotenbergTask(name, about string, input func(context.Context, *environment) ([]string, error), l load, goals ...goal) task {
-	route, file := "/forms/libreoffice/convert", "a.docx"
-	switch {
-	case strings.HasPrefix(name, "pptx"):
-		file = "a.pptx"
-	case strings.HasPrefix(name, "html"):
-		route, file = "/forms/chromium/convert/html", "index.html"
-	}
-	// with starts a contender with the content of the input.
-	with := func(in []string, start func(content []byte) (contender, error)) (contender, error) {
-		content, err := os.ReadFile(in[0])
-		if err != nil {
-			return nil, err
+// Routes of Gotenberg.
+const (
+	officeRoute = "/forms/libreoffice/convert"
+	pageRoute   = "/forms/chromium/convert/html"
+)
+
+// withGotenberg adds the contenders to a task: the whole loop of a conversion to PDF, and a request to a route of
+// Gotenberg. The input has the name file.
+func withGotenberg(t task, route, file string, l load) task {
+	reading := func(start func(e *environment, content []byte) (contender, error)) func(*environment, []string) (contender, error) {
+		return func(e *environment, in []string) (contender, error) {
+			content, err := os.ReadFile(in[0])
+			if err != nil {
+				return nil, err
+			}
+			return start(e, content)
 		}
-		return start(content)
 	}
-	return task{name: name, about: about + "; upload, do, status and download, with tags; Gotenberg: one request, without tags", inputs: input, goals: goals,
-		ours: func(e *environment, in []string) (contender, error) {
-			return with(in, func(content []byte) (contender, error) {
-				return refserver(l, tiny{file, content, "convert", map[string]any{"convert_to": "pdf"}}.loop)(e, in)
-			})
-		},
-		rivals: []rival{{"Gotenberg", func(e *environment, in []string) (contender, error) {
-			return with(in, func(content []byte) (contender, error) { return newGotenberg(e, l, route, file, content) })
-		}}},
-	}
+	t.about += "; upload, do, status and download, with tags; Gotenberg: one request, without tags"
+	t.ours = reading(func(e *environment, content []byte) (contender, error) {
+		return refserver(l, tiny{file, content, "convert", map[string]any{"convert_to": "pdf"}}.loop)(e, nil)
+	})
+	t.rivals = []rival{{"Gotenberg", reading(func(e *environment, content []byte) (contender, error) {
+		return newGotenberg(e, l, route, file, content)
+	})}}
+	return t
 }
 
 // hostedTasks returns the comparisons through HTTP, with the isolation and the durability of the
@@ -402,13 +401,13 @@ func hostedTasks(onePage []byte) []task {
 		)
 	}
 	report := sampleFile("report.docx")
-	least := func(max float64) goal { return goal{metric: byTime, rival: "Gotenberg", max: max} }
+	atMost := func(max float64) []goal { return []goal{{metric: byTime, rival: "Gotenberg", max: max}} }
 	tasks = append(tasks,
-		gotenbergTask("docx → pdf through HTTP, small", "one page with a picture, 47 KB; one of 5", report, load{1, 5}, least(0.4)),
-		gotenbergTask("docx → pdf through HTTP, large", "ten pages with two pictures; one of 3", one((*inputs.Set).DOCX), load{1, 3}, least(0.4)),
-		gotenbergTask("pptx → pdf through HTTP", "twelve slides; one of 3", one((*inputs.Set).PPTX), load{1, 3}, least(0.7)),
-		gotenbergTask("html → pdf through HTTP", "a page of text with a table; one of 3", one((*inputs.Set).HTML), load{1, 3}, least(0.3)),
-		gotenbergTask("docx → pdf through HTTP, 8 clients", "the small one; time is that of all, divided by their number", report, load{8, 16}, goal{metric: byTime, max: 1.0 / 40}),
+		withGotenberg(task{name: "docx → pdf through HTTP, small", about: "one page with a picture, 47 KB; one of 5", inputs: report, goals: atMost(0.4)}, officeRoute, "a.docx", load{1, 5}),
+		withGotenberg(task{name: "docx → pdf through HTTP, large", about: "ten pages with two pictures; one of 3", inputs: one((*inputs.Set).DOCX), goals: atMost(0.4)}, officeRoute, "a.docx", load{1, 3}),
+		withGotenberg(task{name: "pptx → pdf through HTTP", about: "twelve slides; one of 3", inputs: one((*inputs.Set).PPTX), goals: atMost(0.7)}, officeRoute, "a.pptx", load{1, 3}),
+		withGotenberg(task{name: "html → pdf through HTTP", about: "a page of text with a table; one of 3", inputs: one((*inputs.Set).HTML), goals: atMost(0.3)}, pageRoute, "index.html", load{1, 3}),
+		withGotenberg(task{name: "docx → pdf through HTTP, 8 clients", about: "the small one; time is that of all, divided by their number", inputs: report, goals: []goal{{metric: byTime, max: 1.0 / 40}}}, officeRoute, "a.docx", load{8, 16}),
 	)
 	small := tiny{"a.bin", slices.Repeat([]byte("0123456789"), 1000), "zip", nil}
 	return append(tasks,

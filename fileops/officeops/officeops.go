@@ -150,9 +150,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		Name: "libreoffice", Purpose: "documents, sheets and slides",
 		Packages: []string{"libreoffice-writer", "libreoffice-calc", "libreoffice-impress", "libreoffice-draw", "libreoffice-math"},
 	}, office, err)
-	var allocator string
-	var searching sync.WaitGroup
-	searching.Go(func() { allocator = findAllocator(ctx, o, e.office) })
+	allocator, missing := findAllocator(o)
+	if e.office != nil && missing {
+		e.dependencies[0].Recommended = []string{"libjemalloc2"}
+	}
 	python, err := findPython(ctx, o, e.office)
 	e.python = add(fileops.Dependency{
 		Name: "python3-uno", Purpose: "reusing LibreOffice processes; without it each document takes a second longer", Packages: []string{"python3-uno"},
@@ -162,10 +163,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	pandoc, err := o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Pandoc, "pandoc"))
 	e.pandoc = add(fileops.Dependency{Name: "pandoc", Purpose: "Markdown and EPUB", Packages: []string{"pandoc"}}, pandoc, err)
-	searching.Wait()
-	if e.office != nil && allocator == "" && runtime.GOOS == "linux" && o.Jemalloc != engine.None {
-		e.dependencies[0].Recommended = []string{"libjemalloc2"}
-	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}

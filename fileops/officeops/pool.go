@@ -92,7 +92,7 @@ func (crash) Crashed() bool { return true }
 // A pool owns the LibreOffice processes.
 type pool struct {
 	office, python *engine.Program // python may be nil: then each document gets its own process
-	allocator      string          // path of a library; "" for that of the C library
+	allocator      string          // path of a library; "" for that of the C library. dir changes it
 	opts           Options
 	startTime      time.Duration // maximum work until a process is ready
 	log            *slog.Logger
@@ -151,7 +151,7 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	go func() {
 		defer p.wg.Done()
 		defer func() { <-p.turns }()
-		// A caller who has the result does not stop the process.
+		// The caller's context stops the process only until the result is complete.
 		working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer stop(nil)
 		defer context.AfterFunc(p.ctx, func() { stop(errClosed) })()

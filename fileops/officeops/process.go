@@ -162,6 +162,11 @@ func (p *pool) dir() (string, error) {
 		if errors.As(err, &exit) && exit.Code == exitRestart && try < 3 {
 			continue
 		}
+		if exit != nil && p.allocator != "" { // one that was built for other memory pages ends each program
+			p.log.Warn("LibreOffice does not start with jemalloc, so it runs without", "path", p.allocator, "err", err)
+			p.allocator = ""
+			continue
+		}
 		if err != nil {
 			return "", fmt.Errorf("prepare profile: %w", err)
 		}

@@ -15,14 +15,16 @@ import (
 	"github.com/filewright/filewright/internal/systest"
 )
 
+// idleOffice is a LibreOffice that starts and does nothing.
+const idleOffice = "#!/bin/sh\ncase \"$*\" in *--terminate_after_init*) exit 0;; esac\nexec sleep 1000\n"
+
 // A LibreOffice that does not become ready is restarted. If that fails too, the engine
 // is unavailable, and the document is not at fault.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	dir, log := t.TempDir(), new(logtest.Buffer)
 	hangs := filepath.Join(dir, "soffice")
-	script := "#!/bin/sh\ncase \"$*\" in *--terminate_after_init*) exit 0;; esac\nexec sleep 1000\n"
-	systest.WriteScript(t, hangs, script)
+	systest.WriteScript(t, hangs, idleOffice)
 	program := &engine.Program{Name: "soffice", Path: hangs}
 	p := newPool(program, program, "", Options{Workers: 1, Timeout: time.Minute, TempDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	p.startTime = 100 * time.Millisecond
@@ -44,7 +46,7 @@ func TestStored(t *testing.T) {
 		dir, log := t.TempDir(), new(logtest.Buffer)
 		closed := filepath.Join(dir, "closed")
 		office, python := filepath.Join(dir, "soffice"), filepath.Join(dir, "python3")
-		systest.WriteScript(t, office, "#!/bin/sh\ncase \"$*\" in *--terminate_after_init*) exit 0;; esac\nexec sleep 1000\n")
+		systest.WriteScript(t, office, idleOffice)
 		systest.WriteScript(t, python, `#!/bin/sh
 echo '{"phase": "ready"}'
 while read -r line; do

@@ -88,7 +88,8 @@ func (q *quantizer) adapt() {
 // choose quantizes a block, whose coefficients are multiples of the steps. It minimizes, over all choices of
 // zero and the two nearest values for each coefficient, the sum of the squared error and
 // the bits of a sequential scan. A progressive scan needs about the same. large has a bit for each coefficient,
-// except the first, that is not surely zero. A bit of the result is set for each that is not zero.
+// except the first, that is not surely zero. A bit of the result is set for each that is not zero. The first of v
+// is lost.
 func (q *quantizer) choose(v *[64]float32, large uint64, out []int16) (nonzero uint64) {
 	out = out[:64]
 	clear(out)
@@ -99,7 +100,7 @@ func (q *quantizer) choose(v *[64]float32, large uint64, out []int16) (nonzero u
 	}
 	v[0] = 0               // counts as no error
 	var zeros [64]float32  // sums of the squares of the values of an eighth up to here
-	var eighths [8]float32 // and of the eighths before it
+	var eighths [9]float32 // and of the eighths before it
 	energy := float32(0)
 	for i := range 8 { // processors add independent sums at once
 		v, w, z := (*[8]float32)(v[8*i:]), (*[8]float32)(q.weight[8*i:]), (*[8]float32)(zeros[8*i:])
@@ -111,9 +112,7 @@ func (q *quantizer) choose(v *[64]float32, large uint64, out []int16) (nonzero u
 			z[k] = sum
 		}
 		energy += weighted
-		if i < 7 {
-			eighths[i+1] = eighths[i] + sum
-		}
+		eighths[i+1] = eighths[i] + sum
 	}
 	var at [64]uint8 // positions that are not surely zero
 	n := 0

@@ -127,16 +127,15 @@ func xyb(rgb [3][]float32, size int, m *memory) (out [3][]float32) {
 			out[i] = m.plane(n)
 		}
 	}
-	if out[1] != nil { // Y counts wherever another plane does
-		convert(out, rgb, offset)
-	}
+	convert(out, rgb, offset)
 	return out
 }
 
 // bias is added to the light that each kind of cone of an eye receives.
 const bias = 0.0037930732552754493
 
-// convertGo sets the samples of the planes of out that are not nil, starting with the given one.
+// convertGo sets the samples of the planes of out that are not nil, starting with the given one. Y is not nil
+// if another plane is not.
 func convertGo(out, rgb [3][]float32, offset float32, start int) {
 	xs, ys, bs := out[0], out[1], out[2]
 	rs, gs, us := rgb[0][:len(ys)], rgb[1][:len(ys)], rgb[2][:len(ys)]
